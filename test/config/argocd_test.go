@@ -115,6 +115,18 @@ func TestHealthOfRareSituations(t *testing.T) {
 				"reason: Available}, {type: EtcdClusterHealthy, status: 'False', reason: NodeWithoutMachine, message: n9 came back}]}",
 			argocd.Degraded, "NodeWithoutMachine: n9 came back",
 		},
+		"a control plane of which a host waits in etcd": {
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
+				"reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: ScalingDown, status: 'True', " +
+				"reason: ScalingDown}, {type: HostsReleasing, status: 'True', reason: EtcdQuorumAtRisk, message: n1 is down}]}",
+			argocd.Degraded, "EtcdQuorumAtRisk: n1 is down",
+		},
+		"a control plane of which a host is being released": {
+			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
+				"reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: ScalingDown, status: 'True', " +
+				"reason: ScalingDown}, {type: HostsReleasing, status: 'True', reason: HostsReleasing, message: releasing m0}]}",
+			argocd.Progressing, "HostsReleasing: releasing m0",
+		},
 		"a control plane with a Node that is being deleted with its Machine": {
 			strings.Replace(plane, "Available, status: 'False'", "Available, status: 'True'", 1) +
 				"reason: Available}, {type: MachinesCreated, status: 'True', reason: MachinesCreated}, {type: EtcdClusterHealthy, " +

@@ -76,8 +76,10 @@ func controlPlaneTitle(s *lab.State) string {
 
 // firstUnmet returns the first blocker of the control plane.
 func firstUnmet(s *lab.State) string {
-	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition); c != nil && c.Status == "True" {
-		return c.Reason + ": " + waits(c.Message)
+	for _, kind := range []string{controlplanev1.HostsReleasingCondition, controlplanev1.ScalingDownCondition} {
+		if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, kind); c != nil && c.Status == "True" {
+			return c.Reason + ": " + waits(c.Message)
+		}
 	}
 	if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition); c != nil &&
 		c.Status == "True" && s.Available() {

@@ -67,7 +67,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 
 		By("deleting the Node that Cluster API leaves behind, as documented: otherwise the provider would wait ten minutes")
 		wait(ctx, cluster, "a Node without Machine", func(s *lab.State) bool {
-			return strings.Contains(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition).Message,
+			return strings.Contains(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.HostsReleasingCondition).Message,
 				"Waiting until the kubelet has not reported for 10 minutes")
 		})
 		left := slices.DeleteFunc(slices.Clone(before), func(m lab.Machine) bool { return has(state(ctx, cluster), m) })
@@ -206,7 +206,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 
 		By("stopping the API")
 		cluster.Server().Process().Kill()
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition,
 			controlplanev1.ConnectionDownReason)).To(ContainSubstring(healthy.Name))
 		expectWaiting(ctx, cluster, healthy)
 
@@ -230,7 +230,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		}
 		configure("rendered-2")
 		deleteMachines(ctx, cluster, replaced)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.WaitingForEtcdReason)).
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.WaitingForEtcdReason)).
 			To(ContainSubstring("Node " + restarted.Status.NodeRef.Name + " is given another machine configuration"))
 		expectWaiting(ctx, cluster, replaced)
 		configure("rendered-1")
@@ -242,7 +242,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		replaced := state(ctx, cluster).Machines[0]
 		restore := changeTopology(ctx, cluster, configv1.ExternalTopologyMode)
 		deleteMachines(ctx, cluster, replaced)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition,
 			controlplanev1.EtcdTopologyNotSupportedReason)).To(ContainSubstring("External"))
 		expectWaiting(ctx, cluster, replaced)
 		restore()
@@ -257,7 +257,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		rackHost(dead).PowerOff()
 		rackHost(back).PowerOff()
 		deleteMachines(ctx, cluster, healthy, dead)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition,
 			controlplanev1.EtcdQuorumAtRiskReason)).To(ContainSubstring("quorum"))
 		expectWaiting(ctx, cluster, healthy)
 
@@ -274,7 +274,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		rackHost(machines[0]).PowerOff()
 		rackHost(machines[1]).PowerOff()
 		deleteMachines(ctx, cluster, machines[2])
-		waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)
+		waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.EtcdQuorumAtRiskReason)
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(deleteTimeout+2*soon))
 })
@@ -299,7 +299,7 @@ var _ = Describe("A master whose server and BMC are dead", Label("etcd"), func()
 
 		By("waiting half an hour")
 		passHalfAnHour(ctx, cluster)
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition,
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition,
 			controlplanev1.InfrastructureDeletionStuckReason)).To(And(ContainSubstring(dead.Name), ContainSubstring("allow-deletion")))
 		wait(ctx, cluster, "a running successor", func(s *lab.State) bool {
 			return len(s.Machines) == 4 && has(s, dead) && !slices.ContainsFunc(s.Machines,
@@ -350,8 +350,10 @@ func holdBehindDeadOne(ctx context.Context, cluster *lab.Cluster) (dead, healthy
 	Eventually(cluster.EtcdSettled).WithContext(ctx).Should(HaveOccurred()) // a rollout at its end is reported before its failure
 	expectMembersReported(ctx, cluster, dead)
 	deleteMachines(ctx, cluster, healthy)
-	Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdQuorumAtRiskReason)).
+	Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.EtcdQuorumAtRiskReason)).
 		To(And(ContainSubstring(healthy.Name), ContainSubstring(dead.Status.NodeRef.Name)), "the waiting Machine, and the dead Node")
+	Expect(lab.Condition(state(ctx, cluster).ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition)).
+		To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", BeEmpty())), "spec.replicas is not changed")
 	return dead, healthy
 }
 
@@ -414,7 +416,9 @@ func expectHealthy(ctx context.Context, cluster *lab.Cluster) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(s.Available()).To(BeTrue())
 		expectControlPlane(g, s)
-		g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.ScalingDownCondition).Status).To(BeEquivalentTo("False"))
+		for _, kind := range []string{controlplanev1.ScalingDownCondition, controlplanev1.HostsReleasingCondition} {
+			g.Expect(lab.Condition(s.ControlPlane.Status.Conditions, kind).Status).To(BeEquivalentTo("False"), kind)
+		}
 		g.Expect(s.ControlPlane.Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation), "the cleanup is finished")
 		nodes := &corev1.NodeList{}
 		g.Expect(workload.List(ctx, nodes)).To(Succeed())

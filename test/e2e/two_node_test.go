@@ -56,7 +56,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		err := laboratory.Client().Patch(ctx, scaled, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"replicas":3}}`)))
 		Expect(err).To(MatchError(ContainSubstring("with fencing replicas must be 2")))
 		deleteMachines(ctx, cluster, machines[0])
-		Expect(waitReason(ctx, cluster, controlplanev1.ScalingDownCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
+		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
 			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"),
 				ContainSubstring("spec.fencing")))
 		Eventually(ctx, func() string {

@@ -211,10 +211,11 @@ func Condition(conditions []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{Type: kind}
 }
 
-// negative are the conditions of Cluster API whose healthy status is False.
+// negative are the conditions whose healthy status is False.
 var negative = []string{
 	clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
 	clusterv1.ScalingDownCondition, clusterv1.RemediatingCondition, clusterv1.MachineUpdatingCondition,
+	controlplanev1.HostsReleasingCondition,
 }
 
 // Unmet returns the conditions without healthy status.

@@ -45,9 +45,15 @@ const (
 	// ScalingUpCondition is True while Machines are missing.
 	ScalingUpCondition = clusterv1.ScalingUpCondition
 
-	// ScalingDownCondition is True while more Machines than desired exist, or while a Machine that is being deleted
-	// waits until its host has left etcd.
+	// ScalingDownCondition is True while more Machines than desired exist. The message names what blocks the deletion
+	// of the next Machine.
 	ScalingDownCondition = clusterv1.ScalingDownCondition
+
+	// HostsReleasingCondition is True while hosts of an installed cluster are being released. The release begins with
+	// the deletion of a Machine, and ends when nothing of its host is left in the cluster. The number of desired
+	// Machines does not matter. The message names the hosts, or the blocker. The condition is False while the whole
+	// cluster is being deleted: its hosts are released without checks.
+	HostsReleasingCondition = "HostsReleasing"
 
 	// RemediatingCondition is True while a MachineHealthCheck requests the remediation of Machines. The message names
 	// what blocks the remediation.
@@ -146,6 +152,8 @@ const (
 	LastEtcdMemberReason                  = "LastEtcdMember"
 	WaitingForDrainReason                 = "WaitingForDrain"
 	DrainRuleNotOursReason                = "DrainRuleNotOurs"
+	HostsReleasingReason                  = "HostsReleasing"
+	NotReleasingReason                    = "NotReleasing"
 	WaitingForEtcdReason                  = "WaitingForEtcd"
 	WaitingForReplacementReason           = "WaitingForReplacement"
 	WaitingForMachineAPIReason            = "WaitingForMachineAPI"

@@ -82,9 +82,9 @@ func TestReleasedHostThatRejoinsBeforeItIsOffIsRemoved(t *testing.T) {
 			h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay))
 			h.Expect(h.etcds.inspections).To(Equal(1))
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
-			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 			if tc.message == "" {
-				h.Expect(c.Reason).To(Equal(clusterv1.NotScalingDownReason))
+				h.Expect(c.Reason).To(Equal(controlplanev1.HostsReleasingReason))
 			} else {
 				h.Expect(c.Message).To(
 					And(HavePrefix("Machine "+going+" is being removed"), ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))),
@@ -183,7 +183,7 @@ func TestBlockerOfTheNextHostIsReportedWithTheReleasedHost(t *testing.T) {
 	*now = now.Add(etcdgate.InitialBackgroundDelay)
 	h.reconcile()
 	h.endDeferral()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		HavePrefix("Machine " + going + " is being removed, and its host may be in etcd again"),
 	)
 }
@@ -218,8 +218,9 @@ func TestHostThatBootsAfterItsReleaseIsRemoved(t *testing.T) {
 	h.get(going, &m)
 	m.Finalizers = nil
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
+	h.endDeferral()
 	h.reconcile()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		ContainSubstring("Node n0 still exists although its Machine was deleted"),
 	)
 	h.Expect(h.etcds.calls).To(BeEmpty())
@@ -269,7 +270,7 @@ func TestNodeWithFinalizerIsDeletedOnce(t *testing.T) {
 	for range 3 {
 		h.endDeferral()
 		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
-		c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+		c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 		h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
 		h.Expect(c.Message).To(
 			And(ContainSubstring("Node n0, whose Machine was deleted, is being deleted"), ContainSubstring("metadata.finalizers")),
@@ -294,7 +295,7 @@ func TestNodeThatIsDeletedMeanwhileIsNotReportedAsDeleted(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Node n0 (n0)"}))
 	h.Expect(recorder.Events).NotTo(Receive(ContainSubstring("NodeDeleted")))
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		ContainSubstring("Node n0, whose Machine was deleted, is being deleted"),
 	)
 }
@@ -305,8 +306,9 @@ func TestNodeWhoseKubeletIsSilentForAMomentIsNotDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	h.leaveNode()
 	now := h.stopClock()
+	h.endDeferral()
 	h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", etcdgate.MaxDelay)))
-	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
 	h.Expect(c.Message).To(ContainSubstring("Waiting until the kubelet has not reported for 10 minutes"))
 
@@ -400,7 +402,7 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 			h.reconcile()
 			h.Expect(h.etcds.calls).To(Equal(tc.calls))
 			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
-			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 			h.Expect(c.Reason).To(Equal(tc.reason))
 			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
 		})
@@ -417,7 +419,7 @@ func TestNodeWithoutRecordedReleaseIsNotDeleted(t *testing.T) {
 	*now = now.Add(facts.UnreachableTime)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(BeEmpty())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		ContainSubstring("Switch its host off, then delete the Node, which wipes nothing"),
 	)
 }
@@ -459,6 +461,9 @@ func TestAgentOfFormerMachineDoesNotEndTheRecord(t *testing.T) {
 	h.Expect(h.machines()).To(HaveLen(3), "one after the other")
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
 		ContainSubstring("what is left of Node n0, whose host was released before, comes first"),
+	)
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
+		Equal("cleaning up after the host of Node n0"),
 	)
 
 	h.scale(3)

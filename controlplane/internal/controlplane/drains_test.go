@@ -86,7 +86,7 @@ func TestForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 			rule := &clusterv1.MachineDrainRule{}
 			h.get("c1-guard-pods", rule)
 			h.Expect(rule).To(Equal(before))
-			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionFalse),
+			h.Expect(h.condition(controlplanev1.HostsReleasingCondition)).To(And(HaveField("Status", metav1.ConditionFalse),
 				HaveField("Reason", controlplanev1.DrainRuleNotOursReason),
 				HaveField("Message", And(HavePrefix("MachineDrainRule c1-guard-pods is foreign"), ContainSubstring("wipes no host")))))
 
@@ -94,8 +94,8 @@ func TestForeignDrainRuleIsReportedAndNotChanged(t *testing.T) {
 			h.reconcile()
 			h.get("c1-guard-pods", rule)
 			h.Expect(metav1.IsControlledBy(rule, h.controlPlane())).To(BeTrue())
-			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(
-				And(HaveField("Reason", clusterv1.NotScalingDownReason), HaveField("Message", BeEmpty())),
+			h.Expect(h.condition(controlplanev1.HostsReleasingCondition)).To(
+				And(HaveField("Reason", controlplanev1.NotReleasingReason), HaveField("Message", BeEmpty())),
 			)
 		})
 	}
@@ -111,7 +111,7 @@ func TestMachineThatWaitsForItsDrainReportsForeignDrainRule(t *testing.T) {
 	m := &clusterv1.Machine{}
 	h.get(h.deleteMachine(0), m)
 	h.drain(m, "Pod openshift-etcd/etcd-guard-n0: cannot evict pod", metav1.ConditionFalse, "KubeletNotReady")
-	h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(And(HaveField("Status", metav1.ConditionTrue),
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition)).To(And(HaveField("Status", metav1.ConditionTrue),
 		HaveField("Reason", controlplanev1.WaitingForDrainReason),
 		HaveField("Message", And(ContainSubstring("etcd-guard-n0"), ContainSubstring("MachineDrainRule c1-guard-pods is foreign")))))
 }
@@ -187,7 +187,7 @@ func TestUnreachableNodeIsNotDrained(t *testing.T) {
 		"the kubelet reports again",
 	)
 	h.Expect(
-		conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition),
+		conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition),
 	).To(And(HaveField("Reason", controlplanev1.WaitingForDrainReason),
 		HaveField("Message", And(ContainSubstring(m.Name), ContainSubstring("Pod apps/db-0: cannot evict pod")))))
 }
@@ -221,7 +221,7 @@ func TestMachineWithHookReportsTheDrainOfAnotherMachine(t *testing.T) {
 	h.get(h.deleteMachine(1), dead)
 	h.drain(dead, "Pod apps/db-0: cannot evict pod", metav1.ConditionFalse, "KubeletNotReady")
 	h.Expect(
-		conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition),
+		conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition),
 	).To(And(HaveField("Reason", controlplanev1.EtcdQuorumAtRiskReason),
 		HaveField(
 			"Message",

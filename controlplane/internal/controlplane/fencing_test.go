@@ -55,7 +55,7 @@ func TestHostOfTwoNodeClusterIsNeverReleased(t *testing.T) {
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.expectRefusedBySpec(controlplanev1.ScalingDownCondition)
+	h.expectRefusedBySpec(controlplanev1.HostsReleasingCondition)
 	m := &clusterv1.Machine{}
 	h.get(name, m)
 	h.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation))

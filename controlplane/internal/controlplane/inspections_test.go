@@ -49,14 +49,14 @@ func TestEtcdIsInspectedLessOftenWhileNothingChanges(t *testing.T) {
 func TestEventsTriggerInspectionsAtLimitedRate(t *testing.T) {
 	h, now := newWaitingHub(t)
 	h.reconcile()
-	message := conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	message := conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	for range 3 {
 		*now = now.Add(etcdgate.Interval / 4)
 		h.Expect(h.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<", etcdgate.Interval)))
 	}
 	h.Expect(h.etcds.inspections).To(Equal(1))
 	h.endDeferral()
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(message), "the message stays")
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(Equal(message), "the message stays")
 	*now = now.Add(etcdgate.Interval / 4)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay), "an event does not postpone the next inspection")
 	h.Expect(h.etcds.inspections).To(Equal(2))
@@ -78,9 +78,10 @@ func TestNextStepFollowsAtOnce(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(ContainElement("delete Secrets of n0"))
 	before := h.etcds.inspections
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(h.etcds.inspections).To(Equal(before+1), "without another inspection")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition).Reason).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
 func TestNumberOfConcurrentInspectionsIsLimited(t *testing.T) {
@@ -88,7 +89,7 @@ func TestNumberOfConcurrentInspectionsIsLimited(t *testing.T) {
 	release := h.occupyGate()
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.Interval + time.Millisecond))
 	h.Expect(h.etcds.inspections).To(BeZero())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		ContainSubstring("the etcd of many other clusters is being inspected"),
 	)
 	release()
@@ -107,7 +108,7 @@ func TestLeaderThatDoesNotHandOverIsReported(t *testing.T) {
 		h.Expect(h.etcds.calls).To(HaveLen(i + 1))
 		*now = now.Add(after)
 	}
-	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForEtcdReason))
 	h.Expect(c.Message).To(ContainSubstring("led by its member n0, which was requested to hand over to n1"))
 	h.etcds.stubborn = false

@@ -22,14 +22,14 @@ func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.Expect(h.Create(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(
-		conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition),
+		conditions.GetReason(h.controlPlane(), controlplanev1.HostsReleasingCondition),
 	).NotTo(Equal(controlplanev1.ControlPlaneLabelsMissingReason), "the Machine is not being deleted")
 
 	h.Expect(h.Delete(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.held()).To(ContainElement(m.Name))
 	h.Expect(h.etcds.inspections).To(BeZero())
-	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.ControlPlaneLabelsMissingReason))
 	h.Expect(c.Message).To(
@@ -43,7 +43,7 @@ func TestDeletedMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.endDeferral()
 	h.reconcile()
 	h.Expect(
-		conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition),
+		conditions.GetReason(h.controlPlane(), controlplanev1.HostsReleasingCondition),
 	).NotTo(Equal(controlplanev1.ControlPlaneLabelsMissingReason))
 }
 

@@ -181,7 +181,7 @@ func TestSingleNodeWhoseMachineIsBeingDeletedMayBeMoved(t *testing.T) {
 			h.Expect(blocked).To(Equal(tc.blocked))
 			if !tc.blocked {
 				h.Expect(h.held()).To(ContainElement(going))
-				h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.LastEtcdMemberReason))
+				h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(Equal(controlplanev1.LastEtcdMemberReason))
 			}
 		})
 	}

@@ -211,7 +211,11 @@ func TestHostLeavesEtcdBeforeItIsDeprovisioned(t *testing.T) {
 	h.Expect(h.held()).To(HaveLen(2))
 	h.Expect(h.held()).NotTo(ContainElement(going))
 	h.Expect(h.recorded()).To(Equal(recordOf(going)))
-	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue())
+	h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(
+		And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", BeEmpty())), "the number of desired Machines did not change",
+	)
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition)).To(And(HaveField("Status", metav1.ConditionTrue),
+		HaveField("Message", "releasing the host of Machine "+going+": see its condition Deleting")))
 	for _, wanted := range []string{"EtcdLeaderMoved", "EtcdMemberRemoved", "HostReleased"} {
 		h.Expect(recorder.Events).To(Receive(ContainSubstring(wanted)))
 	}
@@ -225,6 +229,10 @@ func TestHostLeavesEtcdBeforeItIsDeprovisioned(t *testing.T) {
 	h.Expect(h.etcds.calls).To(Equal([]string{"delete Secrets of n0"}))
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.ReleasedHostsAnnotation))
 	h.Expect(recorder.Events).To(Receive(ContainSubstring("EtcdMemberCleanedUp")))
+	h.reconcile()
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition)).To(
+		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.NotReleasingReason)),
+	)
 }
 
 // recordOf returns the record of the host n0.
@@ -245,10 +253,11 @@ func TestTwoMastersAreNotReleasedAtOnce(t *testing.T) {
 	h := newInstalledHub(t)
 	first, second := h.deleteMachine(0), h.deleteMachine(1)
 	h.reconcile()
+	h.endDeferral()
 	h.reconcile()
 	h.Expect(h.held()).To(And(ContainElement(second), Not(ContainElement(first))))
 	h.Expect(h.etcds.Members).To(HaveLen(2))
-	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 	h.Expect(c.Reason).To(Equal(controlplanev1.WaitingForMachinesDeletionReason))
 	h.Expect(c.Message).To(ContainSubstring("the host of Machine " + second + " is not touched: Machine " + first + " is being removed"))
@@ -259,7 +268,7 @@ func TestTwoMastersAreNotReleasedAtOnce(t *testing.T) {
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", etcdgate.InitialDelay))
 	h.Expect(h.held()).To(ContainElement(second))
 	h.Expect(h.etcds.Members).To(HaveLen(2), "the release waits for another host")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition).Reason).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
 func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
@@ -323,10 +332,14 @@ func TestBlockersOfTheReleaseOfAHost(t *testing.T) {
 			}
 			h.Expect(h.held()).To(ContainElement(going))
 			h.Expect(h.etcds.Members).To(Equal(members))
-			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 			h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 			h.Expect(c.Reason).To(Equal(tc.reason))
 			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
+			h.Expect(h.condition(controlplanev1.ScalingDownCondition)).To(
+				And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", clusterv1.NotScalingDownReason), HaveField("Message", BeEmpty())),
+				"spec.replicas is not changed",
+			)
 		})
 	}
 }
@@ -354,14 +367,14 @@ func TestLostQuorumIsReportedWhileAMachineIsDrained(t *testing.T) {
 	h.get(h.deleteMachine(0), m)
 	h.setDeletingReason(m, clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
-	c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.EtcdQuorumAtRiskReason))
 	h.Expect(c.Message).To(And(ContainSubstring(m.Name), ContainSubstring("lost its quorum")))
 
 	for _, after := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second, time.Minute, time.Minute} {
 		now = now.Add(after - time.Second)
 		h.reconcile()
-		h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 			Equal(controlplanev1.EtcdQuorumAtRiskReason), "the report stays until the next check",
 		)
 		serveChecks := h.etcds.serveChecks
@@ -375,7 +388,7 @@ func TestLostQuorumIsReportedWhileAMachineIsDrained(t *testing.T) {
 	h.etcds.Lost = false
 	now = now.Add(etcdgate.MaxDelay)
 	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialBackgroundDelay), "the quorum may be lost later")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(Equal(controlplanev1.WaitingForDrainReason))
 	h.Expect(h.etcds.inspections).To(BeZero())
 	h.Expect(h.held()).To(ContainElement(m.Name))
 }
@@ -453,9 +466,10 @@ func TestBlockersOfTheCleanUpOfAHost(t *testing.T) {
 			h := newInstalledHub(t)
 			h.release(0)
 			tc.change(h)
+			h.endDeferral()
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
-			c := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+			c := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 			h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 			h.Expect(c.Reason).To(Equal(tc.reason))
 			h.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("secret of a server"))))
@@ -538,7 +552,7 @@ func TestDeletedMachineThatIsTakenOutDoesNotCountAsDeleted(t *testing.T) {
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.controlPlane().Annotations).To(HaveKey(controlplanev1.ReleasedHostsAnnotation))
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).NotTo(ContainSubstring("is still there"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).NotTo(ContainSubstring("is still there"))
 }
 
 // The manager ends at any step, and starts again without memory.

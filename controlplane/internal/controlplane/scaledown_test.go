@@ -144,7 +144,7 @@ func TestBlockersOfScaleDown(t *testing.T) {
 				cp.Annotations = map[string]string{controlplanev1.ReleasedHostsAnnotation: `[{"node":"n0","uid":"n0"}]`}
 				h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 				h.workloads.facts.UnreadSince = time.Now()
-			}, controlplanev1.HealthUnknownReason, "what the host of Node n0 has left behind", true,
+			}, clusterv1.ScalingDownReason, "scaling down from 5 to 3 Machines: see the condition HostsReleasing", true,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestAllWaitingMachinesAreReported(t *testing.T) {
 	for count := 1; count <= 3; count++ {
 		h.reconcile()
 		h.Expect(h.etcds.inspections).To(Equal(count), "one inspection for all")
-		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
+		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 			ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"),
 		)
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(
@@ -264,7 +264,7 @@ func TestAllWaitingMachinesAreReported(t *testing.T) {
 	h.etcds.Members = h.etcds.Members[:2] // a user removed the member by hand
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(4), "another Machine is created although one waits for it")
-	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(Equal(controlplanev1.WaitingForReplacementReason))
+	h.Expect(h.condition(controlplanev1.HostsReleasingCondition).Reason).To(Equal(controlplanev1.WaitingForReplacementReason))
 }
 
 func TestEtcdIsNotInspectedForMachinesThatCannotBeCreated(t *testing.T) {

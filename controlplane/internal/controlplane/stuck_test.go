@@ -60,7 +60,7 @@ func TestStuckMachineGetsASuccessor(t *testing.T) {
 	h.Expect(conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(
 		And(HaveField("Status", metav1.ConditionFalse), HaveField("Message", ContainSubstring("Unplug the server"))),
 	)
-	down := conditions.Get(h.controlPlane(), controlplanev1.ScalingDownCondition)
+	down := conditions.Get(h.controlPlane(), controlplanev1.HostsReleasingCondition)
 	h.Expect(down).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.InfrastructureDeletionStuckReason)))
 	h.Expect(down.Message).To(
 		And(

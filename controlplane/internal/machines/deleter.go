@@ -67,6 +67,8 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 		return true, nil
 	case err != nil:
 		return true, nil //nolint:nilerr // for the user to correct: CleanUp reports the invalid record
+	case len(situation.ReleasedHosts) > 0 && s.Found.Blocked(tasks.HostRelease) != nil:
+		return true, nil // the condition HostsReleasing reports the blocker of the clean-up
 	case len(situation.ReleasedHosts) > 0:
 		s.Found.Block(
 			tasks.ScaleDown,

@@ -84,7 +84,7 @@ func (a *Situation) leaving(m *clusterv1.Machine) *Step {
 		}
 	}
 	if a.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "" {
-		return deferred(m, "waiting for the cleanup of the host that was removed before: see the condition ScalingDown of the control plane")
+		return deferred(m, "waiting for the cleanup of the host that was removed before: see the condition HostsReleasing of the control plane")
 	}
 	return nil
 }

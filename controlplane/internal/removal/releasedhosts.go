@@ -100,6 +100,28 @@ func (a *Situation) Released(m quorum.Machine) bool {
 	return slices.ContainsFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
 }
 
+// Releasing names the hosts that are being released: the Machines that are being deleted, and the origins of
+// the other recorded hosts.
+func (a *Situation) Releasing() (machines, left []string) {
+	for _, m := range a.Machines {
+		if !m.Deleted.IsZero() {
+			machines = append(machines, m.Name)
+		}
+	}
+	for _, host := range a.ReleasedHosts {
+		if !a.hasDeletingMachine(host) {
+			left = append(left, host.Origin())
+		}
+	}
+	return machines, left
+}
+
+// hasDeletingMachine reports whether a recorded host belongs to a Machine of the control plane that is being
+// deleted.
+func (a *Situation) hasDeletingMachine(left ReleasedHost) bool {
+	return slices.ContainsFunc(a.Machines, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) })
+}
+
 // DeletingMachine returns the Machine of a recorded host that is being deleted and no longer has our hook.
 func (a *Situation) DeletingMachine(left ReleasedHost) (m quorum.Machine, found bool) {
 	all := slices.Concat(a.Machines, a.Others)

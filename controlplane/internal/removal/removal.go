@@ -161,7 +161,7 @@ func (a *Situation) before() *decision.Blocker {
 	}
 	for _, left := range a.ReleasedHosts {
 		// The record of a Machine with our hook was written before the removal. etcd shows whether its member was removed.
-		if !slices.ContainsFunc(a.Machines, func(m quorum.Machine) bool { return !m.Deleted.IsZero() && a.isOf(left, m) }) {
+		if !a.hasDeletingMachine(left) {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
 				"what is left of %s, whose host was released before, comes first",

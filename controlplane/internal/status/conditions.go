@@ -39,7 +39,7 @@ func (v *View) conditions() []metav1.Condition {
 		v.machinesCreated(),
 		v.machinesReady(),
 		v.machinesUpToDate(),
-		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.remediating(), v.deletingCondition(),
+		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.hostsReleasing(), v.remediating(), v.deletingCondition(),
 	}
 }
 

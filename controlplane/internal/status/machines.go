@@ -205,38 +205,13 @@ func (v *View) scalingUp() metav1.Condition {
 	return c
 }
 
-// scalingDown adds a foreign MachineDrainRule: the drain of a Machine that is being deleted may wait for it.
+// scalingDown reports the deletion of surplus Machines. Their hosts are in the condition HostsReleasing, like
+// those of replaced Machines.
 func (v *View) scalingDown() metav1.Condition {
-	c := v.removals()
-	rule := v.Found.Blocked(tasks.GuardExclusion)
-	switch {
-	case rule == nil:
-	case c.Status == metav1.ConditionTrue:
-		c.Message += ". " + rule.Message
-	default:
-		c.Reason, c.Message = rule.Reason, rule.Message
-	}
-	return c
-}
-
-// ForeignDrainRule reports a MachineDrainRule of a user with the name of the provider's own rule.
-func ForeignDrainRule(name string) string {
-	return fmt.Sprintf("MachineDrainRule %s is foreign, and the provider does not change it: the drain of a control-plane Node may wait "+
-		"for guard Pods of OpenShift without end. "+
-		"Delete the MachineDrainRule, or create it with another name: this wipes no host", name)
-}
-
-// removals returns the progress of the Machines that are deleted, or are to be deleted.
-func (v *View) removals() metav1.Condition {
 	const t = controlplanev1.ScalingDownCondition
 	wanted := int(v.Replicas())
 	if v.Deleting() {
 		wanted = 0
-	}
-	if blocked := v.Found.Blocked(tasks.HostRelease); blocked != nil {
-		c := condition.True(t, blocked.Reason)
-		c.Message = blocked.Message
-		return c
 	}
 	if len(v.Found.Machines) <= wanted {
 		return condition.False(t, clusterv1.NotScalingDownReason, "")
@@ -246,6 +221,8 @@ func (v *View) removals() metav1.Condition {
 	if blocked := v.Found.Blocked(tasks.ScaleDown); blocked != nil {
 		c.Reason = blocked.Reason
 		c.Message += ": " + blocked.Message
+	} else if v.releases().Status == metav1.ConditionTrue {
+		c.Message += ": see the condition HostsReleasing"
 	}
 	return c
 }

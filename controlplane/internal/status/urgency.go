@@ -44,6 +44,7 @@ var deferrable = []string{
 	controlplanev1.WaitingForDrainReason,
 	controlplanev1.WaitingForEtcdReason,
 	controlplanev1.WaitingForReplacementReason,
+	controlplanev1.HostsReleasingReason, controlplanev1.NotReleasingReason,
 	controlplanev1.UpgradeInProgressReason,
 	controlplanev1.MachineConfigPoolPausedReason,
 	controlplanev1.WaitingForHealthyClusterReason,

@@ -10,9 +10,9 @@ local wrong = {
 -- Conditions in the order in which they matter. Conditions that are True during an operation are last.
 local order = {
   "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "KubeconfigAvailable",
-  "MachinesUpToDate", "CertificatesApproved", "RollingOut", "ScalingUp", "ScalingDown", "Remediating",
+  "MachinesUpToDate", "CertificatesApproved", "RollingOut", "ScalingUp", "HostsReleasing", "ScalingDown", "Remediating",
 }
-local changes = { "RollingOut", "ScalingUp", "ScalingDown", "Remediating" }
+local changes = { "RollingOut", "ScalingUp", "HostsReleasing", "ScalingDown", "Remediating" }
 
 local conditions = {}
 if obj.status ~= nil and obj.status.conditions ~= nil then
