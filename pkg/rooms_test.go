@@ -48,6 +48,7 @@ var (
 		"pkg/findings",
 		"pkg/metal3",
 		"pkg/reach",
+		"pkg/versions",
 	)
 	apis = sets.New("bootstrap/api/v1beta1", "controlplane/api/v1beta1")
 )
