@@ -96,7 +96,7 @@ func TestReleaseIsQueriedOnce(t *testing.T) {
 	found, _, err := r.Resolve(image, plain(image), Credentials{}, nil)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(found).To(MatchRegexp(`^127\.0\.0\.1:\d+/ocp/release@sha256:[a-f0-9]{64}$`))
-	g.Expect(r.resolve(query{image: image, sources: plain(image)})).To(Succeed(),
+	g.Expect(r.digests.query(query{image: image, sources: plain(image)})).To(Succeed(),
 		"a caller that read the cache before the answer and queries after it")
 	other, err := ParseCredentials([]byte(`{"auths":{}}`))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -207,7 +207,7 @@ func TestEndlessTokenIsNotRead(t *testing.T) {
 func TestRegistryWithCertificateOfUnknownAuthority(t *testing.T) {
 	g := NewWithT(t)
 	const ref = "quay.example"
-	err := classify(ref, &url.Error{Op: "Get", URL: "https://user:hush@" + ref, Err: x509.UnknownAuthorityError{}})
+	err := classify(ref, &url.Error{Op: "Get", URL: "https://user:hush@" + ref, Err: x509.UnknownAuthorityError{}}, attemptTimeout)
 	g.Expect(err).To(MatchError(ErrUnavailable))
 	g.Expect(err.Error()).To(HaveSuffix("quay.example: its certificate is signed by an unknown authority (x509)"))
 }

@@ -1,11 +1,10 @@
-// Package release queries registries for the digests of release images.
+// Package release queries registries for release images: their digests, and the versions of Kubernetes in them.
 package release
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"golang.org/x/sync/singleflight"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -31,6 +28,8 @@ var (
 	ErrNotFound = errors.New("the registry has no such image")
 	// ErrUnavailable reports that the registry did not answer, or refused the request.
 	ErrUnavailable = errors.New("the registry cannot be queried")
+	// ErrNoVersion reports that an image does not state one version of Kubernetes, or is no release image.
+	ErrNoVersion = errors.New("the image does not state its Kubernetes version")
 
 	errRefused = fmt.Errorf("%w: it refuses the credentials of the pull secret", ErrUnavailable)
 )
@@ -38,26 +37,21 @@ var (
 const (
 	// attemptTimeout limits one request to a registry.
 	attemptTimeout = 10 * time.Second
-	// The delay before a failed query is repeated doubles from firstRetry to lastRetry.
-	firstRetry = 5 * time.Second
-	lastRetry  = 5 * time.Minute
-	// cacheSize limits the cached digests and the cached failures. Far fewer releases are installed at a time.
-	cacheSize = 512
-	// largestAnswer limits the body of one response of a registry, in bytes. go-containerregistry reads tokens
-	// and errors whole; manifests are not read.
+	// largestAnswer limits the body of one response of a registry, in bytes, except layers. go-containerregistry reads
+	// tokens, errors and manifests whole.
 	largestAnswer = 1 << 20
 )
 
-// Resolver resolves release images to digests. A process queries each release once, however many clusters use
-// the release, and no caller blocks on a registry.
+// Resolver resolves release images to digests, and to the versions of Kubernetes that they contain. A process queries
+// each release once, however many clusters use the release, and no caller blocks on a registry.
 type Resolver struct {
-	base  http.RoundTripper
-	clock clock.PassiveClock
-
-	queries    singleflight.Group
-	resolved   *lru.Cache[string, string]          // image by tag, and its sources -> image by digest
-	failures   *lru.Cache[string, failure]         // key of the failure -> failure
+	base       http.RoundTripper
 	transports *lru.Cache[string, *http.Transport] // PEM certificates -> *http.Transport
+
+	digests    *lookups // image by tag -> image by digest
+	kubernetes *lookups // image by digest -> version of Kubernetes
+	// downloads has an entry for each running download of the contents of an image.
+	downloads chan struct{}
 }
 
 // NewTransport returns the transport of go-containerregistry with limits. The transport honors the proxy
@@ -74,31 +68,14 @@ func NewTransport(registries ...string) http.RoundTripper {
 	return own
 }
 
-type failure struct {
-	err     error
-	retryAt time.Time
-	delays  wait.Backoff
-}
-
 // NewResolver returns a Resolver that queries registries through the given transport.
 func NewResolver(transport http.RoundTripper, clk clock.PassiveClock) *Resolver {
-	return &Resolver{
-		base: transport, clock: clk, resolved: lru.New[string, string](cacheSize),
-		failures: lru.New[string, failure](cacheSize), transports: newTransports(),
-	}
+	r := &Resolver{base: transport, transports: newTransports(), downloads: make(chan struct{}, maxDownloads)}
+	r.digests = newLookups(clk, func(q query) string { return q.image + " " + q.sources.Version(q.credentials.digest) }, r.findDigest)
+	// Contents are verified by their digest: they are the same from any registry.
+	r.kubernetes = newLookups(clk, func(q query) string { return digestOf(q.image) }, r.findKubernetesVersion)
+	return r
 }
-
-// query is a request for the digest of an image, with the sources and credentials to use.
-type query struct {
-	image       string
-	sources     Sources
-	credentials Credentials
-}
-
-// answerKey and failureKey are keys of the caches. Any credentials that a registry accepts give the same
-// answer, so only failureKey depends on them.
-func (q query) answerKey() string  { return q.image + " " + q.sources.Version(q.credentials.digest) }
-func (q query) failureKey() string { return q.answerKey() + " " + q.credentials.digest }
 
 // Resolve returns the image by digest, in the repository of the image even when a mirror gave the digest: hosts
 // and assisted-service apply the mirrors. Resolve does not block: the error is ErrPending while a query runs,
@@ -107,86 +84,77 @@ func (q query) failureKey() string { return q.answerKey() + " " + q.credentials.
 func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string,
 	retryAfter time.Duration, err error,
 ) {
-	q := query{image, sources, credentials}
-	byDigest, retryAfter, err = r.cached(q)
-	if errors.Is(err, ErrPending) {
-		go func() {
-			_, _, _ = r.queries.Do(q.failureKey(), func() (any, error) { return nil, r.resolve(q) })
-			done()
-		}()
-	}
-	return byDigest, retryAfter, err
+	return r.digests.get(query{image, sources, credentials}, done)
 }
 
-// cached returns the cached answer or failure, or ErrPending if a query is due.
-func (r *Resolver) cached(q query) (byDigest string, retryAfter time.Duration, err error) {
-	if found, ok := r.resolved.Get(q.answerKey()); ok {
-		return found, 0, nil
-	}
-	last := r.lastFailure(q)
-	if left := last.retryAt.Sub(r.clock.Now()); left > 0 {
-		return "", left, last.err
-	}
-	return "", 0, ErrPending
-}
-
-// lastFailure returns the last failure of a query. Without a failure, only the delays are set.
-func (r *Resolver) lastFailure(q query) failure {
-	if last, ok := r.failures.Get(q.failureKey()); ok {
-		return last
-	}
-	return failure{delays: wait.Backoff{Duration: firstRetry, Factor: 2, Cap: lastRetry, Steps: math.MaxInt}}
-}
-
-// resolve queries the registries and caches the result, unless another caller has cached a result since Resolve
-// read the cache.
-func (r *Resolver) resolve(q query) error {
-	if _, _, err := r.cached(q); !errors.Is(err, ErrPending) {
-		return err
-	}
-	byDigest, err := r.queryEach(q)
+// findDigest queries the registries for the digest of an image.
+func (r *Resolver) findDigest(q query) (string, error) {
+	byDigest, err := r.digestOfEach(q)
 	measure.ReleaseLookup(resultOf(err))
-	if err != nil {
-		f := r.lastFailure(q)
-		f.err, f.retryAt = err, r.clock.Now().Add(f.delays.Step())
-		r.failures.Add(q.failureKey(), f)
-		return err
-	}
-	r.resolved.Add(q.answerKey(), byDigest)
-	r.failures.Remove(q.failureKey())
-	return nil
+	return byDigest, err
 }
 
-// queryEach queries the registries in order until one has the image.
-func (r *Resolver) queryEach(q query) (string, error) {
+func (r *Resolver) digestOfEach(q query) (string, error) {
 	repository, err := name.ParseReference(q.image)
 	if err != nil {
 		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, q.image)
 	}
-	var failures []registryFailure
-	for _, image := range q.sources.images(q.image) {
-		digest, failed := r.queryOne(image, q)
-		if failed.err == nil {
-			return repository.Context().Digest(digest).Name(), nil
-		}
-		failures = append(failures, failed)
+	digest, err := queryEach(q, r.digestFrom)
+	if err != nil {
+		return "", err
 	}
-	return "", combine(failures)
+	return repository.Context().Digest(digest).Name(), nil
 }
 
-// queryOne queries one registry, with the credentials for its repository.
-func (r *Resolver) queryOne(image string, q query) (digest string, failed registryFailure) {
+// queryEach queries the registries in order until one has the image.
+func queryEach[T any](q query, queryOne func(origin) (T, error)) (T, error) {
+	var failures []registryFailure
+	var none T
+	for _, image := range q.sources.images(q.image) {
+		at, err := originOf(q, image)
+		if err != nil {
+			failures = append(failures, registryFailure{bound.Value(image), err})
+			continue
+		}
+		answer, err := queryOne(at)
+		if err == nil || errors.Is(err, ErrNoVersion) { // no registry has other contents of this digest
+			return answer, err
+		}
+		failures = append(failures, registryFailure{at.host(), err})
+	}
+	if len(failures) == 0 {
+		return none, blocked(q.image)
+	}
+	return none, combine(failures)
+}
+
+// origin is an image in one registry, and how to query the registry.
+type origin struct {
+	ref         name.Reference
+	insecure    bool
+	authorities string
+	credentials Credentials
+}
+
+func originOf(q query, image string) (origin, error) {
 	insecure := slices.Contains(q.sources.Insecure, image)
 	ref, err := parse(image, insecure)
 	if err != nil {
-		return "", registryFailure{bound.Value(image), fmt.Errorf("%w: %s is no image reference", ErrNotFound, bound.Value(image))}
+		return origin{}, fmt.Errorf("%w: %s is no image reference", ErrNotFound, bound.Value(image))
 	}
+	return origin{ref, insecure, q.sources.Authorities, q.credentials}, nil
+}
+
+func (o origin) host() string { return o.ref.Context().RegistryStr() }
+
+// digestFrom queries one registry for a digest.
+func (r *Resolver) digestFrom(at origin) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
 	defer cancel()
 	began := time.Now()
-	digest, err = r.head(ctx, ref, q, insecure)
+	digest, err := r.head(ctx, at)
 	measure.RegistryRequest(resultOf(err), time.Since(began))
-	return digest, registryFailure{ref.Context().RegistryStr(), err}
+	return digest, err
 }
 
 // registryFailure is the error of one registry.
@@ -198,10 +166,7 @@ type registryFailure struct {
 // combine returns the error of all registries. The image does not exist only if no registry has it; a mirror
 // without the image proves nothing about the other registries.
 func combine(failures []registryFailure) error {
-	switch len(failures) {
-	case 0:
-		return errBlocked
-	case 1:
+	if len(failures) == 1 {
 		return failures[0].err
 	}
 	worst := slices.IndexFunc(failures, func(f registryFailure) bool { return !errors.Is(f.err, ErrNotFound) })
@@ -246,26 +211,29 @@ func parse(image string, insecure bool) (name.Reference, error) {
 }
 
 // head requests the digest with HEAD, so that the registry does not send the manifest.
-func (r *Resolver) head(ctx context.Context, ref name.Reference, q query, insecure bool) (string, error) {
-	guarded := &encrypted{next: r.transportFor(q.sources.Authorities)}
-	if insecure {
-		guarded.except = ref.Context().RegistryStr()
-	}
-	descriptor, err := remote.Head(ref,
-		remote.WithContext(ctx),
-		remote.WithAuth(q.credentials.For(ref.Context())),
-		remote.WithTransport(guarded),
-		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
-	)
+func (r *Resolver) head(ctx context.Context, at origin) (string, error) {
+	descriptor, err := remote.Head(at.ref, append(r.options(at), remote.WithContext(ctx))...)
 	if err != nil {
-		return "", classify(ref.Context().RegistryStr(), err)
+		return "", classify(at.host(), err, attemptTimeout)
 	}
 	return descriptor.Digest.String(), nil
 }
 
+// options returns the options of all requests to a registry: its credentials, and a transport with limits.
+func (r *Resolver) options(at origin) []remote.Option {
+	guarded := &encrypted{next: r.transportFor(at.authorities)}
+	if at.insecure {
+		guarded.except = at.host()
+	}
+	return []remote.Option{
+		remote.WithAuth(at.credentials.For(at.ref.Context())), remote.WithTransport(guarded),
+		remote.WithRetryBackoff(remote.Backoff{Steps: 1}),
+	}
+}
+
 // classify returns ErrNotFound or ErrUnavailable, with the host and the cause. The text of the registry is left
 // out: it may repeat a URL with a token.
-func classify(registry string, err error) error {
+func classify(registry string, err error, timeout time.Duration) error {
 	var answer *transport.Error
 	var tooLarge *bound.TooLargeError
 	answered := errors.As(err, &answer)
@@ -277,7 +245,7 @@ func classify(registry string, err error) error {
 	case answered:
 		return fmt.Errorf("%w: %s answers %d %s", ErrUnavailable, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%w: %s gives no answer within %s", ErrUnavailable, registry, attemptTimeout)
+		return fmt.Errorf("%w: %s gives no answer within %s", ErrUnavailable, registry, timeout)
 	case errors.As(err, &tooLarge):
 		return fmt.Errorf("%w: %w", ErrUnavailable, tooLarge)
 	}

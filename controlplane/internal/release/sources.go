@@ -37,7 +37,21 @@ type Sources struct {
 }
 
 // errBlocked reports that registries.conf leaves no registry to query.
-var errBlocked = fmt.Errorf("%w: registries.conf blocks its registry, and names no mirror to pull it from by tag", ErrUnavailable)
+var errBlocked = fmt.Errorf("%w: registries.conf blocks its registry, and names no mirror to pull it from", ErrUnavailable)
+
+// blocked returns errBlocked for an image. Mirrors may serve images only by digest, or only by tag.
+func blocked(image string) error {
+	if digestOf(image) != "" {
+		return fmt.Errorf("%w by digest", errBlocked)
+	}
+	return fmt.Errorf("%w by tag", errBlocked)
+}
+
+// digestOf returns the digest of an image by digest, and an empty string for an image by tag.
+func digestOf(image string) string {
+	_, digest, _ := strings.Cut(image, "@")
+	return digest
+}
 
 // Version returns a hash that differs between sources that may give different answers. A digest that one
 // cluster's mirrors or authorities led to is not valid for another cluster. It is empty for the zero value.
@@ -98,5 +112,18 @@ func newTransports() *lru.Cache[string, *http.Transport] {
 }
 
 func limited(transport http.RoundTripper) http.RoundTripper {
-	return bound.LimitBodies(transport, func(*http.Response) int64 { return largestAnswer })
+	return bound.LimitBodies(transport, func(response *http.Response) int64 {
+		if isLayer(response.Request) {
+			return largestLayer
+		}
+		return largestAnswer
+	})
+}
+
+// isLayer reports whether a request reads a layer, possibly from a store to which the registry has redirected it.
+func isLayer(request *http.Request) bool {
+	for request.Response != nil && request.Response.Request != nil {
+		request = request.Response.Request
+	}
+	return strings.HasPrefix(request.URL.Path, "/v2/") && strings.Contains(request.URL.Path, "/blobs/")
 }

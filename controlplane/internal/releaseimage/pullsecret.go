@@ -53,14 +53,14 @@ func (r *Resolver) EnsurePlaceholder(ctx context.Context, s *scope.Scope) (bool,
 	return true, r.writer.ApplyChecked(ctx, s, wanted, nil)
 }
 
-// credentials returns the registry credentials of the user's pull secret, or the problem of its contents. Both are empty
-// without a pull secret.
-func (r *Resolver) credentials(ctx context.Context, s *scope.Scope) (found release.Credentials, problem string, err error) {
+// credentials returns the registry credentials of the user's pull secret. They are empty without a readable pull secret.
+func (r *Resolver) credentials(ctx context.Context, s *scope.Scope) (release.Credentials, error) {
 	secret := userPullSecret(s)
 	if secret == nil {
-		return release.Credentials{}, "", nil
+		return release.Credentials{}, nil
 	}
-	return r.readPullSecret(ctx, secret)
+	found, _, err := r.readPullSecret(ctx, secret)
+	return found, err
 }
 
 // userPullSecret returns the pull secret that the user names; nil if none is named, or the Secret does not exist.

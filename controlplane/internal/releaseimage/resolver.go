@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/blang/semver/v4"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -63,8 +64,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.ReleaseImage = config.ReleaseImage
 		return r.nameImage(ctx, s, "", "")
 	}
-	tagged := openshift.Image(s.Found.Version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
-		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.repositories)
+	tagged := r.taggedImage(s, s.Found.Version)
 	if withoutRegistries(s) {
 		return false, nil
 	}
@@ -73,6 +73,12 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 		return false, err
 	}
 	return r.resolveTag(ctx, s, tagged, registries)
+}
+
+// taggedImage returns the image of a release by tag.
+func (r *Resolver) taggedImage(s *scope.Scope, version semver.Version) string {
+	return openshift.Image(version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
+		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.repositories)
 }
 
 // resolveTag resolves the digest of an image with a tag. A registered cluster keeps its image while the registries do not
@@ -86,7 +92,7 @@ func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string
 	if s.Found.ReleaseImage = s.ResolvedBefore(lookup); s.Found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged, lookup.Through)
 	}
-	credentials, _, err := r.credentials(ctx, s) // EnsurePullSecret has reported a problem of the contents
+	credentials, err := r.credentials(ctx, s) // EnsurePullSecret has reported a problem of the contents
 	if err != nil {
 		return false, err
 	}
@@ -126,14 +132,23 @@ func pullSecretVersion(s *scope.Scope) string {
 	return secret.ResourceVersion
 }
 
-// withoutRegistries blocks while the named ConfigMap with the mirrors does not exist. A disconnected hub would query a
-// registry that it never reaches.
-func withoutRegistries(s *scope.Scope) bool {
+// missingRegistries returns the name of the ConfigMap with the mirrors, if it does not exist. A disconnected hub would query
+// a registry that it never reaches.
+func missingRegistries(s *scope.Scope) string {
 	ref := s.ControlPlane.Spec.Config.ImageRegistryRef
-	if ref == nil || ref.Name == "" || s.RegistryConfig != nil {
+	if ref == nil || s.RegistryConfig != nil {
+		return ""
+	}
+	return ref.Name
+}
+
+// withoutRegistries blocks while the named ConfigMap with the mirrors does not exist.
+func withoutRegistries(s *scope.Scope) bool {
+	missing := missingRegistries(s)
+	if missing == "" {
 		return false
 	}
-	message := fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.imageRegistryRef", ref.Name)
+	message := fmt.Sprintf("ConfigMap %s does not exist: create it, or remove it from config.imageRegistryRef", missing)
 	s.Found.Block(tasks.ReleaseLookup, controlplanev1.ManifestsMissingReason, message)
 	s.Block(controlplanev1.ManifestsMissingReason, message)
 	return true
