@@ -102,5 +102,14 @@ func (w *Writer) OwnersRefused(again *reconcile.Requeue, secret client.Object) s
 // Refused records that the API server refused a request, and schedules the next attempt. Another generation of the
 // reconciled object makes another request.
 func (w *Writer) Refused(again *reconcile.Requeue, request string, reconciled client.Object) {
-	again.In(w.Refusals.Record(fmt.Sprintf("%s %s %d", reconcile.Key(request, reconciled), reconciled.GetUID(), reconciled.GetGeneration())))
+	again.In(w.Refusals.Record(refusalKey(request, reconciled)))
+}
+
+// Accepted records that the API server accepted a request: the delay after the next refusal is the shortest one.
+func (w *Writer) Accepted(request string, reconciled client.Object) {
+	w.Refusals.Reset(refusalKey(request, reconciled))
+}
+
+func refusalKey(request string, reconciled client.Object) string {
+	return fmt.Sprintf("%s %s %d", reconcile.Key(request, reconciled), reconciled.GetUID(), reconciled.GetGeneration())
 }

@@ -73,4 +73,7 @@ func TestWriterSpacesRefusedRequests(t *testing.T) {
 	g.Expect(refused()).To(Equal(2 * reconcile.RefusedDelay))
 	obj.Generation++
 	g.Expect(refused()).To(Equal(reconcile.RefusedDelay))
+	obj.Generation--
+	w.Accepted("write", obj)
+	g.Expect(refused()).To(Equal(reconcile.RefusedDelay), "the API server accepted the request meanwhile")
 }

@@ -244,7 +244,11 @@ func (b *Binder) applyAgent(ctx context.Context, s *scope.Scope, stage string, b
 		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name,
 			assisted.RedactURLs(err.Error())), nil
 	}
-	return err == nil, err
+	if err != nil {
+		return false, err
+	}
+	b.writer.Accepted(stage, s.Config)
+	return true, nil
 }
 
 // metal3Metadata reads the metadata that CAPM3 rendered for the host from the Metal3DataTemplate. It returns nil

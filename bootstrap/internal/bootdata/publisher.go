@@ -189,6 +189,7 @@ func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode
 		if err != nil {
 			return false, withoutQuery(err)
 		}
+		d.writer.Accepted(stage, s.Config)
 		if changed {
 			observed = desired
 		}

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
@@ -20,25 +22,35 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 		refusal error
 		reason  string
 		message string
+		// change requires another write of the object.
+		change func(w *world)
 	}{
 		"an InfraEnv": {
 			func(t *testing.T) *world { return newWorld(t, values(lab())...) }, bootstrapv1.DiscoveryImageReadyCondition, errDenied,
-			bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused: ",
+			bootstrapv1.DiscoveryImageFailedReason, "InfraEnv m is refused: ", func(w *world) {
+				config := w.config()
+				w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
+			},
 		},
 		"a boot image": {
 			imageMade, bootstrapv1.DataSecretAvailableCondition, errDenied, bootstrapv1.BootImageRejectedReason,
-			"Metal3Machine m cannot take the boot image: ",
+			"Metal3Machine m cannot take the boot image: ", func(w *world) {
+				machine := w.infraMachine()
+				w.change(machine, func() {
+					w.Expect(unstructured.SetNestedField(machine.Object, "http://images/other.iso", "spec", "image", "url")).To(Succeed())
+				})
+			},
 		},
 		"an Agent": {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition, errDenied, bootstrapv1.InvalidConfigurationReason,
-			"Agent a is refused: ",
+			"Agent a is refused: ", renameAgent,
 		},
 		"an Agent with a field that its definition does not have": {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition,
 			errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.machineConfigPool: " +
 				"field not declared in schema"),
 			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub is too old for what is set here: its Agents have no " +
-				"spec.machineConfigPool. ",
+				"spec.machineConfigPool. ", renameAgent,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,8 +62,21 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 			w.Expect(result.RequeueAfter).To(Equal(time.Minute))
 			w.clock = w.clock.Add(time.Minute)
 			w.Expect(w.reconcile().RequeueAfter).To(Equal(2 * time.Minute))
+
+			w.refusal = nil
+			w.reconcile()
+			tc.change(w)
+			w.refusal = tc.refusal
+			w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "the request was accepted meanwhile")
+			w.wants(tc.stage, metav1.ConditionFalse, tc.reason)
 		})
 	}
+}
+
+// renameAgent changes a setting of the Agent that the provider writes.
+func renameAgent(w *world) {
+	agent := read(w, "a", &aiv1beta1.Agent{})
+	w.change(agent, func() { agent.Spec.Hostname = "other" })
 }
 
 // errDenied is a rejection by an admission webhook.

@@ -117,6 +117,7 @@ func (i *Registrar) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *a
 		}
 		return false, infraEnvRefused(s, wanted.Name, err)
 	}
+	i.writer.Accepted(bootstrapv1.DiscoveryImageReadyCondition, s.Config)
 	if s.Namesake == nil {
 		i.writer.Created.Record(s.Key(), wanted.DeepCopy(), "")
 		s.InfraEnv = wanted

@@ -94,5 +94,6 @@ func (r *Registrar) createOnce(ctx context.Context, s *scope.Scope, obj client.O
 	case err != nil:
 		return r.refused(s, kind, err)
 	}
+	r.writer.Accepted(s, kind)
 	return true, nil
 }

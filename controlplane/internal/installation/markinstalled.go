@@ -27,13 +27,15 @@ func (w *MetadataWriter) MarkInstalled(ctx context.Context, s *scope.Scope) (boo
 	if err != nil {
 		return false, err
 	}
+	const request = "mark the cluster as installed"
 	switch err := w.writer.Apply(ctx, s, installed, deployment); {
 	case kube.IsRefused(err):
-		w.writer.Refused(s, "mark the cluster as installed") // no phase depends on the mark
+		w.writer.Refused(s, request) // no phase depends on the mark
 		ctrl.LoggerFrom(ctx).Error(err, "ClusterDeployment cannot be marked as installed")
 		return true, nil
 	case err != nil:
 		return false, fmt.Errorf("cannot mark ClusterDeployment %s as installed: %w", deployment.Name, err)
 	}
+	w.writer.Accepted(s, request)
 	return true, nil
 }

@@ -144,6 +144,7 @@ func (r *Registrar) applyRegistration(
 	case err != nil:
 		return r.refused(s, kind, err)
 	}
+	r.writer.Accepted(s, kind)
 	return true, nil
 }
 

@@ -155,9 +155,10 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 	var errs []error
 	created := 0
 	for _, slot := range slots {
+		request := "creation of Machine " + slot.Name
 		done, err := c.createOne(ctx, s, slot)
 		if kube.IsRefused(err) { // the other hosts are not changed: without this one they would wait
-			c.writer.Refused(s, "creation of Machine "+slot.Name)
+			c.writer.Refused(s, request)
 			s.Block(refusal(err, fmt.Sprintf("Machine %s was refused, correct %s: %v", slot.Name, templateField(slot), err)))
 			break
 		}
@@ -168,6 +169,7 @@ func (c *Creator) create(ctx context.Context, s *scope.Scope, slots []desired.Sl
 			errs = append(errs, fmt.Errorf("cannot create Machine %s: %w", slot.Name, err))
 		}
 		if done {
+			c.writer.Accepted(s, request)
 			created++
 		}
 	}

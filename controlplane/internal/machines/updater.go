@@ -37,9 +37,14 @@ func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 		if !m.DeletionTimestamp.IsZero() {
 			continue
 		}
-		switch err := u.syncMachine(ctx, s, m); {
+		request := "update of Machine " + m.Name
+		err := u.syncMachine(ctx, s, m)
+		if err == nil {
+			u.writer.Accepted(s, request)
+		}
+		switch {
 		case kube.IsRefused(err):
-			u.writer.Refused(s, "update of Machine "+m.Name)
+			u.writer.Refused(s, request)
 			reason, message := refusal(err, fmt.Sprintf("Machine %s cannot follow machineTemplate, correct it: %v", m.Name, err))
 			s.Found.Block(tasks.MachineSync, reason, message)
 		case err != nil:

@@ -109,6 +109,9 @@ func (w *Writer) Refused(s *scope.Scope, request string) {
 	w.Writer.Refused(&s.Again, request, s.ControlPlane)
 }
 
+// Accepted records that the API server accepted a request of the control plane, which it may have refused before.
+func (w *Writer) Accepted(s *scope.Scope, request string) { w.Writer.Accepted(request, s.ControlPlane) }
+
 // PatchMetadata writes the metadata of the control plane.
 func (w *Writer) PatchMetadata(ctx context.Context, s *scope.Scope, after *controlplanev1.OpenshiftAssistedControlPlane) error {
 	if err := kube.PatchMetadata(ctx, w.Client, s.Stored, after, FieldOwner); err != nil {
