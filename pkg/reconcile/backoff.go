@@ -47,6 +47,15 @@ func (b *Backoff) Left(key string) time.Duration {
 	return max(0, last.delay-b.clock.Now().Sub(last.at))
 }
 
+// Delay returns the whole delay after the last attempt; zero if no attempt counts any more.
+func (b *Backoff) Delay(key string) time.Duration {
+	last, _ := b.last.Get(key)
+	if b.clock.Now().Sub(last.at) > 2*b.longest {
+		return 0
+	}
+	return last.delay
+}
+
 // Record counts an attempt, and returns the delay until the next one. An attempt before the end of the delay was
 // caused by an event, and does not count. After two longest delays without attempt, the next one counts as the first.
 func (b *Backoff) Record(key string) time.Duration {
@@ -54,8 +63,8 @@ func (b *Backoff) Record(key string) time.Duration {
 		return left
 	}
 	next := attempt{at: b.clock.Now(), delay: b.initial}
-	if last, ok := b.last.Get(key); ok && next.at.Sub(last.at) <= 2*b.longest {
-		next.delay = min(2*last.delay, b.longest)
+	if last := b.Delay(key); last > 0 {
+		next.delay = min(2*last, b.longest)
 	}
 	b.last.Add(key, next)
 	return next.delay

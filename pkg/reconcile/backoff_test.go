@@ -19,6 +19,7 @@ func TestBackoffGrowsWithEachAttempt(t *testing.T) {
 	for _, delay := range []time.Duration{5 * time.Minute, 10 * time.Minute, 20 * time.Minute, 40 * time.Minute, time.Hour, time.Hour} {
 		g.Expect(backoff.Record("a")).To(Equal(delay))
 		g.Expect(backoff.Left("a")).To(Equal(delay))
+		g.Expect(backoff.Delay("a")).To(Equal(delay))
 		g.Expect(backoff.Left("b")).To(BeZero())
 		clock.Step(delay - time.Second)
 		g.Expect(backoff.Left("a")).To(Equal(time.Second), "the rest of the delay")
@@ -27,6 +28,7 @@ func TestBackoffGrowsWithEachAttempt(t *testing.T) {
 		g.Expect(backoff.Left("a")).To(BeZero())
 	}
 	clock.Step(3 * time.Hour)
+	g.Expect(backoff.Delay("a")).To(BeZero(), "it does not count any more")
 	g.Expect(backoff.Record("a")).To(Equal(5*time.Minute), "a much later attempt counts as the first")
 	backoff.Reset("a")
 	g.Expect(backoff.Left("a")).To(BeZero())

@@ -36,8 +36,8 @@ func (d *Publisher) userData(
 	if ca != nil {
 		attempt += " " + ca.version
 	}
-	if d.downloads.IsInBackOffSinceUpdate(attempt, d.clock.Now()) {
-		s.Again.In(d.downloads.Get(attempt))
+	if left := d.downloads.Left(attempt); left > 0 {
+		s.Again.In(left)
 		stayWith(s, stage, "the discovery ignition could not be downloaded and is tried again")
 		return bootmode.Data{}, false, nil
 	}
@@ -61,13 +61,13 @@ func (d *Publisher) userData(
 		s.Blockf(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s",
 			s.InfraEnv.Name, err)
 		return bootmode.Data{}, false, nil
-	case hasDataOf(s, data.Modified) && d.downloads.Get(attempt) < takesIn:
+	case hasDataOf(s, data.Modified) && d.downloads.Delay(attempt) < takesIn:
 		d.tryAgain(s, attempt)
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
 			"waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.InfraEnv.Name)
 		return bootmode.Data{}, false, nil
 	}
-	d.downloads.DeleteEntry(attempt)
+	d.downloads.Reset(attempt)
 	return data, true, nil
 }
 
@@ -85,9 +85,7 @@ func hasDataOf(s *scope.Scope, modified string) bool {
 // tryAgain drops the download, and repeats the download after a backoff.
 func (d *Publisher) tryAgain(s *scope.Scope, attempt string) {
 	d.ignitions.Drop(s.Key())
-	d.downloads.Next(attempt, d.clock.Now())
-	d.downloads.GC()
-	s.Again.In(d.downloads.Get(attempt))
+	s.Again.In(d.downloads.Record(attempt))
 }
 
 // stayWith keeps the condition of a failed download until the next download ends. message is the fallback if no

@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,7 +33,7 @@ type Publisher struct {
 	clock     clock.Clock
 	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
 	ignitions *bootmode.Downloads
-	downloads *flowcontrol.Backoff
+	downloads *reconcile.Backoff
 	// wake triggers a reconcile of the configs whose ignition was downloaded.
 	wake chan<- event.GenericEvent
 	// digests are the digests of the last written sources of the data, by config.
@@ -46,11 +45,10 @@ type Publisher struct {
 func New(
 	w *writer.Writer, metadata client.Reader, p *protection.Protector, wake chan<- event.GenericEvent, clk clock.Clock,
 ) *Publisher {
-	downloads := flowcontrol.NewBackOff(minDownloadDelay, maxDownloadDelay)
-	downloads.Clock = clk
 	return &Publisher{
-		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(), downloads: downloads,
-		wake: wake, digests: reconcile.NewWriteCache[types.NamespacedName, string](clk),
+		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(),
+		downloads: reconcile.NewBackoff(clk, minDownloadDelay, maxDownloadDelay), wake: wake,
+		digests: reconcile.NewWriteCache[types.NamespacedName, string](clk),
 	}
 }
 

@@ -89,7 +89,10 @@ func TestDiskImage(t *testing.T) {
 	w.reconcile()
 	w.offer("", server.URL+"/broken?api_key=top-secret")
 	w.reconcile()
-	w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "a failed download is tried again")
+	delay := w.downloaded().RequeueAfter
+	w.Expect(delay).To(BeNumerically(">", time.Second), "a failed download is tried again")
+	w.clock = w.clock.Add(time.Second)
+	w.Expect(w.reconcile().RequeueAfter).To(Equal(delay-time.Second), "an event does not restart the wait")
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)
 	for _, c := range w.config().Status.Conditions {
 		w.Expect(c.Message).NotTo(ContainSubstring("top-secret"), "condition %s contains no credential", c.Type)

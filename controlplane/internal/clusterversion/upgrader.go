@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -57,18 +56,16 @@ type Upgrader struct {
 	// failing holds the times since which requests fail for transient reasons.
 	failing *reconcile.StartTimes[string]
 	// backoff delays requests that another client changes in the cluster.
-	backoff *flowcontrol.Backoff
+	backoff *reconcile.Backoff
 }
 
 // NewUpgrader returns an Upgrader.
 func NewUpgrader(c client.Client, versions Requests, workloads Watcher, gate *etcdgate.Gate, w *writer.Writer, clk clock.Clock) *Upgrader {
-	u := &Upgrader{
+	return &Upgrader{
 		client: c, versions: versions, workloads: workloads, gate: gate, writer: w, clock: clk,
 		failing: reconcile.NewStartTimes[string](clk),
-		backoff: flowcontrol.NewBackOff(InitialRequestDelay, maxRequestDelay),
+		backoff: reconcile.NewBackoff(clk, InitialRequestDelay, maxRequestDelay),
 	}
-	u.backoff.Clock = clk
-	return u
 }
 
 // Upgrade requests the release of the spec from an installed cluster. The operators of the cluster then upgrade it, one
@@ -127,7 +124,7 @@ func (u *Upgrader) requestUpdate(
 	}
 	update := ptr.Deref(request.Update, workload.Update{})
 	id := fmt.Sprintf("%s %s %v %+v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.Withdraw)
-	if u.backoff.IsInBackOffSinceUpdate(id, u.clock.Now()) {
+	if u.backoff.Left(id) > 0 {
 		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
 			"Another client changed the requested release in the cluster. It is requested again later"))
 		return false
@@ -145,8 +142,7 @@ func (u *Upgrader) requestUpdate(
 		return false
 	}
 	u.failing.Clear(upgradeKey(s))
-	u.backoff.Next(id, u.clock.Now())
-	u.backoff.GC()
+	u.backoff.Record(id)
 	switch {
 	case request.Update != nil:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",

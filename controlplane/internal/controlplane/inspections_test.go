@@ -58,7 +58,7 @@ func TestEventsTriggerInspectionsAtLimitedRate(t *testing.T) {
 	h.endDeferral()
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(Equal(message), "the message stays")
 	*now = now.Add(etcdgate.Interval / 4)
-	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay), "an event does not postpone the next inspection")
+	h.Expect(h.reconcile().RequeueAfter).To(Equal(etcdgate.InitialDelay-etcdgate.Interval), "an event does not postpone the next inspection")
 	h.Expect(h.etcds.inspections).To(Equal(2))
 
 	h.etcds.Members[2].Problem = ""

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/util/flowcontrol"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 const (
@@ -57,7 +57,7 @@ type Gate struct {
 	Jitter func(time.Duration, float64) time.Duration
 	// last holds the last inspection of each task that found a blocker.
 	last   *lru.Cache[key, result]
-	delays *flowcontrol.Backoff
+	delays *reconcile.Backoff
 	// checks holds the checks of InBackground, members the results of InspectMembers.
 	checks  *lru.Cache[string, check]
 	members *lru.Cache[types.UID, MemberInspection]
@@ -81,19 +81,17 @@ type result struct {
 
 // New returns a Gate without results of earlier inspections.
 func New(etcds Observer, c clock.Clock) *Gate {
-	g := &Gate{
+	return &Gate{
 		etcds:    etcds,
 		clock:    c,
 		Jitter:   wait.Jitter,
 		last:     lru.New[key, result](remembered),
-		delays:   flowcontrol.NewBackOff(InitialDelay, MaxDelay),
+		delays:   reconcile.NewBackoff(c, InitialDelay, MaxDelay),
 		checks:   lru.New[string, check](remembered),
 		members:  lru.New[types.UID, MemberInspection](remembered),
 		free:     semaphore.NewWeighted(MaxInspections),
 		upgrades: semaphore.NewWeighted(MaxInspections),
 	}
-	g.delays.Clock = c
-	return g
 }
 
 // BackoffFrom returns a backoff that starts at a delay and doubles up to MaxDelay.
@@ -159,19 +157,15 @@ func (g *Gate) Done(s *scope.Scope, done ...tasks.Task) {
 }
 
 // record records the result of an inspection and returns the time until the next inspection. The time grows while the
-// result does not change. An inspection that an event triggered earlier does not prolong the time.
+// result does not change. An inspection that an event triggered earlier neither prolongs the time nor restarts it.
 func (g *Gate) record(of key, found result) time.Duration {
 	id := func(r result) string {
 		return strings.Join([]string{string(of.uid), string(of.task), r.reason, r.message}, " ")
 	}
 	if last, _ := g.last.Get(of); id(last) != id(found) {
-		g.delays.DeleteEntry(id(last))
+		g.delays.Reset(id(last))
 	}
 	found.at = g.clock.Now()
 	g.last.Add(of, found)
-	if !g.delays.IsInBackOffSinceUpdate(id(found), found.at) {
-		g.delays.Next(id(found), found.at)
-	}
-	g.delays.GC()
-	return g.delays.Get(id(found))
+	return g.delays.Record(id(found))
 }
