@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,6 +23,22 @@ func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 	}
 	if err := c.Delete(ctx, obj, client.Preconditions{UID: ptr.To(obj.GetUID())}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot delete %s %s: %w", KindName(obj), obj.GetName(), err)
+	}
+	return nil
+}
+
+// Annotate sets annotations of the object that was read, and not of a new object of the same name: the API server refuses
+// a patch with another UID. A nil value removes an annotation, whichever client owns it; after a restore the owner is
+// another one. It returns no error if the object is deleted. obj becomes the response of the API server.
+func Annotate(
+	ctx context.Context, c client.Writer, obj client.Object, annotations map[string]*string, owner client.FieldOwner,
+) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": obj.GetUID(), "annotations": annotations}})
+	if err != nil {
+		return fmt.Errorf("cannot encode annotations: %w", err)
+	}
+	if err := c.Patch(ctx, obj, client.RawPatch(types.MergePatchType, patch), owner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("cannot annotate %s %s: %w", KindName(obj), obj.GetName(), err)
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/cluster-api/util/labels/format"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -220,20 +221,14 @@ func (d *Releaser) ConfirmDeleted(ctx context.Context, s *scope.Scope) (bool, er
 
 // SkipSpokeCleanup annotates an Agent whose cluster has no Node to remove. Without the annotation,
 // assisted-service would search for a Node in a cluster that it cannot reach. It would delete the Agent only once
-// that cluster is reachable. skipSpokeCleanup returns the annotated Agent.
+// that cluster is reachable. SkipSpokeCleanup returns the annotated Agent.
 func (d *Releaser) SkipSpokeCleanup(ctx context.Context, agent *aiv1beta1.Agent) (*aiv1beta1.Agent, error) {
 	if metav1.HasAnnotation(agent.ObjectMeta, assisted.SkipSpokeCleanupAnnotation) {
 		return agent, nil
 	}
-	// The uid makes the API server refuse the patch for an Agent that was created again under the same name, which
-	// may get a Node.
-	patch := fmt.Appendf(nil, `{"metadata":{"uid":%q,"annotations":{%q:""}}}`, agent.UID, assisted.SkipSpokeCleanupAnnotation)
-	annotated := agent.DeepCopy()
-	err := d.client.Patch(ctx, annotated, client.RawPatch(types.MergePatchType, patch), client.FieldOwner(writer.FieldOwner))
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("cannot annotate Agent %s: %w", agent.Name, err)
-	}
-	return annotated, nil
+	annotated := agent.DeepCopy() // an Agent that was created again under the same name may get a Node
+	skip := map[string]*string{assisted.SkipSpokeCleanupAnnotation: ptr.To("")}
+	return annotated, kube.Annotate(ctx, d.client, annotated, skip, writer.FieldOwner)
 }
 
 // RemoveFinalizer lets the API server delete the config, and drops what the process has recorded about it.

@@ -2,13 +2,11 @@ package etcdremoval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/annotations"
@@ -121,18 +119,10 @@ func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 // Drop removes our hook from the Machine that was read, not from a later one of its name. It does not matter
 // which client wrote the annotation; it may come from a restored backup.
 func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": m.UID, "annotations": map[string]any{controlplanev1.EtcdMemberHookAnnotation: nil}},
-	})
-	if err != nil {
-		return fmt.Errorf("cannot encode annotations: %w", err)
+	removed := map[string]*string{controlplanev1.EtcdMemberHookAnnotation: nil}
+	if err := kube.Annotate(ctx, h.client, m.DeepCopy(), removed, writer.FieldOwner); err != nil {
+		return fmt.Errorf("cannot remove the hook: %w", err)
 	}
-	version := m.ResourceVersion
-	if err := h.client.Patch(
-		ctx, m.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner,
-	); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot remove the hook from Machine %s: %w", m.Name, err)
-	}
-	h.writer.Recent.Record(HookKey(m), version)
+	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
 	return nil
 }

@@ -2,14 +2,12 @@ package etcdremoval
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
@@ -79,23 +77,14 @@ func (h *Hooks) protect(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 
 // annotateProtection writes to the infrastructure machine that was read, not to a later one of its name.
 func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unstructured, protect bool) error {
-	var value any // null removes the annotation
+	annotation := map[string]*string{controlplanev1.DeleteProtectionAnnotation: nil}
 	if protect {
-		value = etcdMember
+		annotation[controlplanev1.DeleteProtectionAnnotation] = ptr.To(etcdMember)
 	}
-	patch, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"uid": infra.GetUID(), "annotations": map[string]any{controlplanev1.DeleteProtectionAnnotation: value}},
-	})
-	if err != nil {
-		return fmt.Errorf("cannot encode annotations: %w", err)
+	if err := kube.Annotate(ctx, h.client, infra.DeepCopy(), annotation, writer.FieldOwner); err != nil {
+		return fmt.Errorf("cannot write the protection: %w", err)
 	}
-	version := infra.GetResourceVersion()
-	if err := h.client.Patch(
-		ctx, infra.DeepCopy(), client.RawPatch(types.MergePatchType, patch), writer.FieldOwner,
-	); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot write the protection of %s %s: %w", infra.GetKind(), infra.GetName(), err)
-	}
-	h.writer.Recent.Record(protectionKey(infra), version)
+	h.writer.Recent.Record(protectionKey(infra), infra.GetResourceVersion())
 	return nil
 }
 

@@ -4,16 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
@@ -63,15 +60,15 @@ func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 }
 
 // missingAnnotations returns the annotations that an infra machine does not have yet.
-func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]string {
-	touch := map[string]string{}
+func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]*string {
+	touch := map[string]*string{}
 	if s.AdminKubeconfig != nil {
-		touch[KubeconfigPublishedAnnotation] = shortHash(string(s.AdminKubeconfig.UID))
+		touch[KubeconfigPublishedAnnotation] = ptr.To(shortHash(string(s.AdminKubeconfig.UID)))
 	}
 	if node := s.NodeOf(m); node != nil {
-		touch[NodeSeenAnnotation] = shortHash(string(node.UID))
+		touch[NodeSeenAnnotation] = ptr.To(shortHash(string(node.UID)))
 	}
-	maps.DeleteFunc(touch, func(key, value string) bool { return infra.GetAnnotations()[key] == value })
+	maps.DeleteFunc(touch, func(key string, value *string) bool { return infra.GetAnnotations()[key] == *value })
 	return touch
 }
 
@@ -79,14 +76,10 @@ func touchKey(infra *unstructured.Unstructured) string {
 	return reconcile.Key("touch "+infra.GetKind(), infra)
 }
 
-func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
-	if err != nil {
-		return fmt.Errorf("cannot encode annotations: %w", err)
-	}
+func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]*string) error {
 	version := infra.GetResourceVersion()
-	if err := u.client.Patch(ctx, infra, client.RawPatch(types.MergePatchType, patch), writer.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot annotate %s %s: %w", infra.GetKind(), infra.GetName(), err)
+	if err := kube.Annotate(ctx, u.client, infra, annotations, writer.FieldOwner); err != nil {
+		return err
 	}
 	u.writer.Recent.Record(touchKey(infra), version)
 	return nil
