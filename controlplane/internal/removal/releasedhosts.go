@@ -95,10 +95,17 @@ func (a *Situation) isOf(left ReleasedHost, m quorum.Machine) bool {
 	return left.MachineUID == "" || m.UID == "" || left.MachineUID == m.UID
 }
 
-// Released reports whether the host of a Machine is recorded.
-func (a *Situation) Released(m quorum.Machine) bool {
-	return slices.ContainsFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
+// recordOf returns the record of the host of a Machine; nil if its host was not released.
+func (a *Situation) recordOf(m quorum.Machine) *ReleasedHost {
+	at := slices.IndexFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
+	if at < 0 {
+		return nil
+	}
+	return &a.ReleasedHosts[at]
 }
+
+// Released reports whether the host of a Machine is recorded.
+func (a *Situation) Released(m quorum.Machine) bool { return a.recordOf(m) != nil }
 
 // Releasing names the hosts that are being released: the Machines that are being deleted, and the origins of
 // the other recorded hosts.

@@ -20,12 +20,12 @@ const stuckAfter = 30 * time.Minute
 // the hook may have been removed by hand.
 func (a *Situation) Stuck(now time.Time) (stuck []quorum.Machine, next time.Duration) {
 	for _, m := range a.Machines {
-		at := slices.IndexFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
-		if m.Deleted.IsZero() || m.HasHook || !m.Terminating || at < 0 || a.ReleasedHosts[at].Released == nil {
+		record := a.recordOf(m)
+		if m.Deleted.IsZero() || m.HasHook || !m.Terminating || record == nil || record.Released == nil {
 			continue
 		}
-		from := a.ReleasedHosts[at].Released.Time
-		if a.ReleasedHosts[at].MachineUID != m.UID && from.Before(m.Deleted) { // the record is of a former Machine on the same host
+		from := record.Released.Time
+		if record.MachineUID != m.UID && from.Before(m.Deleted) { // the record is of a former Machine on the same host
 			from = m.Deleted
 		}
 		left := stuckAfter - now.Sub(from)
@@ -43,8 +43,8 @@ func (a *Situation) Stuck(now time.Time) (stuck []quorum.Machine, next time.Dura
 // its BMC. OpenShift then adds the running host to etcd again, as one more voter. The host counts as removed
 // only if etcd has no member of it and its kubelet does not report.
 func (a *Situation) AgainstSuccessor(m quorum.Machine, etcd *workload.Etcd) []decision.Blocker {
-	at := slices.IndexFunc(a.ReleasedHosts, func(left ReleasedHost) bool { return a.isOf(left, m) })
-	if at < 0 || m.HasHook || m.Deleted.IsZero() {
+	record := a.recordOf(m)
+	if record == nil || m.HasHook || m.Deleted.IsZero() {
 		return []decision.Blocker{
 			decision.Watch(controlplanev1.WaitingForMachinesDeletionReason, "it is not recorded that the host of Machine %s left etcd", m.Name),
 		}
@@ -53,7 +53,7 @@ func (a *Situation) AgainstSuccessor(m quorum.Machine, etcd *workload.Etcd) []de
 	if blocker := quorum.Unclear(v.Etcd); blocker != nil {
 		return []decision.Blocker{*blocker}
 	}
-	left := a.ReleasedHosts[at].on(v.nodes())
+	left := record.on(v.nodes())
 	if back := slices.IndexFunc(v.Members, func(member workload.EtcdMember) bool { return v.isBack(member, left) }); back >= 0 {
 		return []decision.Blocker{
 			decision.Wait(
