@@ -47,7 +47,6 @@ func (r *Resolver) EnsurePlaceholder(ctx context.Context, s *scope.Scope) (bool,
 	wanted := desired.PlaceholderPullSecret(s.Facts)
 	found, err := r.writer.Existing(ctx, wanted)
 	if err != nil || found != nil {
-		s.PullSecret = found
 		return err == nil, err
 	}
 	return true, r.writer.ApplyChecked(ctx, s, wanted, nil)
