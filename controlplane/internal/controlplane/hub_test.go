@@ -41,12 +41,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -200,7 +200,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			return c.Patch(ctx, obj, patch, opts...)
 		},
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
-			if (&client.ApplyOptions{}).ApplyOptions(opts).FieldManager == string(installation.HoldOwner) {
+			if (&client.ApplyOptions{}).ApplyOptions(opts).FieldManager == string(writer.FieldOwner+"-hold") {
 				h.recordWrite("hold")
 				if h.holdFails != nil {
 					return h.holdFails

@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installation"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -107,7 +106,7 @@ func TestPropagatedMetadataIsNotFoughtOver(t *testing.T) {
 			h.Expect(part.GetLabels()).To(HaveKeyWithValue("cluster.open-cluster-management.io/backup", value), "%T", part)
 		}
 	}
-	const first = installation.InitialPropagationDelay
+	const first = 10 * time.Second
 	for _, wait := range []time.Duration{first, 2 * first, 4 * first} {
 		overwrite()
 		result := h.reconcile()

@@ -17,10 +17,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// HoldOwner owns spec.holdInstallation of an AgentClusterInstall while Agents of other namespaces are bound, and while the
+// holdOwner owns spec.holdInstallation of an AgentClusterInstall while Agents of other namespaces are bound, and while the
 // cluster is being deleted. It differs from the owner of the registration. So the end of the hold changes no other field,
 // and a hold of the spec or of another client stays.
-const HoldOwner = writer.FieldOwner + "-hold"
+const holdOwner = writer.FieldOwner + "-hold"
 
 // holdInstallation holds the installation and returns true. If the installation has begun, assisted-service rejects the hold.
 // Then it returns false, and reports the reason for the hold. It also returns false if the AgentClusterInstall is
@@ -58,7 +58,7 @@ func (r *Registrar) withdrawHold(ctx context.Context, s *scope.Scope, wanted *hi
 	return r.applyHold(ctx, s.Install, nil)
 }
 
-// applyHold applies a spec to an AgentClusterInstall as HoldOwner. Nil withdraws the fields that HoldOwner applied before.
+// applyHold applies a spec to an AgentClusterInstall as holdOwner. Nil withdraws the fields that holdOwner applied before.
 func (r *Registrar) applyHold(ctx context.Context, install *hiveext.AgentClusterInstall, spec map[string]any) error {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(hiveext.GroupVersion.WithKind("AgentClusterInstall"))
@@ -68,7 +68,7 @@ func (r *Registrar) applyHold(ctx context.Context, install *hiveext.AgentCluster
 	if spec != nil {
 		u.Object["spec"] = spec
 	}
-	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), HoldOwner, client.ForceOwnership)
+	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), holdOwner, client.ForceOwnership)
 	if err != nil {
 		return fmt.Errorf("cannot change the hold of AgentClusterInstall %s: %w", install.Name, err)
 	}

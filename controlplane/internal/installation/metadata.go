@@ -15,9 +15,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// InitialPropagationDelay is the first interval at which a propagation is repeated that another client reverts. The
+// initialPropagationDelay is the first interval at which a propagation is repeated that another client reverts. The
 // interval doubles up to maxPropagationDelay.
-const InitialPropagationDelay, maxPropagationDelay = 10 * time.Second, 10 * time.Minute
+const initialPropagationDelay, maxPropagationDelay = 10 * time.Second, 10 * time.Minute
 
 // MetadataWriter writes labels, annotations and marks of the objects of a registration after their creation.
 type MetadataWriter struct {
@@ -29,7 +29,7 @@ type MetadataWriter struct {
 
 // NewMetadataWriter returns a MetadataWriter.
 func NewMetadataWriter(c client.Client, w *writer.Writer, clk clock.PassiveClock) *MetadataWriter {
-	return &MetadataWriter{client: c, writer: w, backoff: reconcile.NewBackoff(clk, InitialPropagationDelay, maxPropagationDelay)}
+	return &MetadataWriter{client: c, writer: w, backoff: reconcile.NewBackoff(clk, initialPropagationDelay, maxPropagationDelay)}
 }
 
 // Propagate applies the labels and annotations of the control plane to the ClusterDeployment and the AgentClusterInstall. It
