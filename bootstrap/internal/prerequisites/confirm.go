@@ -38,12 +38,9 @@ func (c *Checker) Confirm(ctx context.Context, s *scope.Scope, stage string) (bo
 		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason,
 			"Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name), nil
 	}
-	seen := &scope.Scope{Facts: live}
-	if !registrationReady(seen, stage) {
-		blocker := seen.Blocked(stage)
-		s.Block(stage, blocker.Reason, blocker.Message)
+	if reason, message := registrationBlocker(live); reason != "" {
 		s.Again.In(reconcile.CacheLag)
-		return false, nil
+		return s.Block(stage, reason, message), nil
 	}
 	return true, nil
 }

@@ -3,6 +3,7 @@ package prerequisites
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -25,7 +27,7 @@ func New(live client.Reader) *Checker { return &Checker{live: live} }
 
 // Check waits for the objects of other controllers.
 func (c *Checker) Check(_ context.Context, s *scope.Scope) (bool, error) {
-	if !clusterReady(s) || !registrationReady(s, bootstrapv1.DiscoveryImageReadyCondition) {
+	if !clusterReady(s) || !registrationReady(s) {
 		return false, nil
 	}
 	return infraMachineReady(s)
@@ -50,35 +52,43 @@ func clusterReady(s *scope.Scope) (proceed bool) {
 	return true
 }
 
-// registrationReady waits until ClusterDeployment and AgentClusterInstall exist, belong to the Machine's Cluster
-// and are registered. A cluster that assisted-service refuses is never installed. A missing AgentClusterInstall
-// does not prove that the cluster has no mirrors, no arbiter and no fencing: the object may have been refused. An
-// approved host is only observed.
-func registrationReady(s *scope.Scope, stage string) (proceed bool) {
-	if s.ApprovedAgent() != nil && s.Deployment != nil {
-		return true
+// registrationReady waits for the registration of the Machine's Cluster: see registrationBlocker.
+func registrationReady(s *scope.Scope) (proceed bool) {
+	reason, message := registrationBlocker(s.Facts)
+	return reason == "" || s.Block(bootstrapv1.DiscoveryImageReadyCondition, reason, message)
+}
+
+// registrationBlocker returns what blocks hosts of a cluster: ClusterDeployment and
+// AgentClusterInstall must exist, belong to the Machine's Cluster and be registered; "" if they are. A cluster that
+// assisted-service refuses is never installed. A missing AgentClusterInstall does not prove that the cluster has no
+// mirrors, no arbiter and no fencing: the object may have been refused. An approved host is only observed.
+func registrationBlocker(f *facts.Facts) (reason, message string) {
+	if f.ApprovedAgent() != nil && f.Deployment != nil {
+		return "", ""
 	}
-	name := s.Cluster.Spec.ControlPlaneRef.Name
-	obstacle, foreign := s.ClusterBlocker()
+	name := f.Cluster.Spec.ControlPlaneRef.Name
+	obstacle, foreign := f.ClusterBlocker()
 	switch {
 	case foreign:
-		return s.Block(stage, bootstrapv1.ClusterDeploymentNotOursReason, obstacle)
+		return bootstrapv1.ClusterDeploymentNotOursReason, obstacle
 	case obstacle != "":
-		return s.Block(stage, bootstrapv1.WaitingForClusterDeploymentReason, obstacle)
-	case s.Deployment == nil:
-		return s.Blockf(stage, bootstrapv1.WaitingForClusterDeploymentReason,
-			"waiting for ClusterDeployment %s, which the control plane provider makes", name)
-	case s.Install == nil:
-		return s.Blockf(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
+		return bootstrapv1.WaitingForClusterDeploymentReason, obstacle
+	case f.Deployment == nil:
+		return bootstrapv1.WaitingForClusterDeploymentReason,
+			fmt.Sprintf("waiting for ClusterDeployment %s, which the control plane provider makes", name)
+	case f.Install == nil:
+		return bootstrapv1.WaitingForAgentClusterInstallReason, fmt.Sprintf(
 			"waiting for AgentClusterInstall %s, which states whether the cluster has mirrors, an arbiter or fencing: "+
-				"see condition Installed of OpenshiftAssistedControlPlane %s", name, name)
+				"see condition Installed of OpenshiftAssistedControlPlane %s", name, name,
+		)
 	// A state that is cleared later, as while a database restarts, withdraws no image.
-	case !s.DataHandedOut() && !s.Installation().Registered:
-		return s.Blockf(stage, bootstrapv1.WaitingForAgentClusterInstallReason,
-			"assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of OpenshiftAssistedControlPlane "+
-				"%s", name, name)
+	case !f.DataHandedOut() && !f.Installation().Registered:
+		return bootstrapv1.WaitingForAgentClusterInstallReason, fmt.Sprintf(
+			"assisted-service has not registered the cluster of AgentClusterInstall %s: see condition Installed of "+
+				"OpenshiftAssistedControlPlane %s", name, name,
+		)
 	}
-	return true
+	return "", ""
 }
 
 // infraMachineReady waits for the infrastructure machine.
