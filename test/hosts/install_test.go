@@ -153,7 +153,7 @@ func TestInstallHighlyAvailableCluster(t *testing.T) {
 		l.Expect(node.Labels).To(HaveKeyWithValue(uuidLabel, "uid-"+h.Hardware().Name))
 		l.Expect(node.Labels).To(HaveKeyWithValue("late", "label"))
 		l.Expect(node.Spec.ProviderID).To(BeEmpty())
-		l.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v1.32.0"))
+		l.Expect(node.Status.NodeInfo.KubeletVersion).To(Equal("v1.32.5"))
 		l.Expect(readiness(node)).To(Equal(corev1.ConditionTrue))
 		_, controlPlane := node.Labels[controlPlaneLabel]
 		l.Expect(controlPlane).To(Equal(i < 3))

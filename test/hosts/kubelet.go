@@ -50,15 +50,6 @@ type Cluster struct {
 	ControlPlaneDropIns, WorkerDropIns bool
 }
 
-// kubeletVersion returns the version of the kubelet in an OpenShift release: 4.y runs Kubernetes 1.(y+13).
-func (c Cluster) kubeletVersion() (string, error) {
-	v, err := semver.ParseTolerant(c.Version)
-	if err != nil {
-		return "", fmt.Errorf("cannot read OpenShift version %q: %w", c.Version, err)
-	}
-	return fmt.Sprintf("v1.%d.0", v.Minor+13), nil
-}
-
 // nodeIdentity is the identity with which a kubelet registers its Node.
 type nodeIdentity struct {
 	name, providerID string

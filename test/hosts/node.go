@@ -67,7 +67,7 @@ func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, e
 	if err != nil {
 		return nil, err
 	}
-	kubelet, err := facts.kubeletVersion()
+	kubelet, err := openshift.KubernetesVersion(facts.Version)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // defaultVersion is the release of a cluster whose release image has no version in its name (an image with a
@@ -188,6 +190,19 @@ func (h *Host) writeVersion(ctx context.Context, c client.Client, inst *installa
 	})
 }
 
+// KubernetesVersion returns the version of Kubernetes in the release of a cluster; empty if it is not known.
+func (r *Rack) KubernetesVersion(ctx context.Context, cluster types.NamespacedName) string {
+	facts, err := r.options.Cluster(ctx, cluster.Namespace, cluster.Name)
+	if err != nil {
+		return ""
+	}
+	kubernetes, err := openshift.KubernetesVersion(facts.Version)
+	if err != nil {
+		return ""
+	}
+	return kubernetes
+}
+
 // writeOperator creates an available ClusterOperator. A simulated operator may report conditions as soon as the
 // object exists: these are kept, and missing ones are added.
 func writeOperator(ctx context.Context, c client.Client, name, version string) error {
@@ -199,7 +214,11 @@ func writeOperator(ctx context.Context, c client.Client, name, version string) e
 		condition(configv1.OperatorAvailable, true), condition(configv1.OperatorProgressing, false),
 		condition(configv1.OperatorDegraded, false), condition(configv1.OperatorUpgradeable, true),
 	}
-	operator.Status.Versions = []configv1.OperandVersion{{Name: "operator", Version: version}}
+	kubernetes, err := openshift.KubernetesVersion(version)
+	if err != nil {
+		return fmt.Errorf("cannot write ClusterOperator %s: %w", name, err)
+	}
+	operator.Status.Versions = openshift.OperandVersions(name, version, kubernetes)
 	return write(ctx, c, operator, func(existing, wanted map[string]any) bool {
 		keepConditions(existing, wanted)
 		return existing["versions"] != nil

@@ -29,7 +29,8 @@ func TestMissingConditionsOfOperatorsAreAdded(t *testing.T) {
 	}
 	g.Expect(writeOperator(t.Context(), c, "kube-apiserver", "4.20.1")).To(Succeed())
 	completed := statusOf()
-	g.Expect(completed.Versions).To(ConsistOf(configv1.OperandVersion{Name: "operator", Version: "4.20.1"}))
+	g.Expect(completed.Versions).To(ConsistOf(configv1.OperandVersion{Name: "operator", Version: "4.20.1"},
+		configv1.OperandVersion{Name: "kube-apiserver", Version: "1.33.5"}))
 	g.Expect(completed.Conditions).To(ConsistOf(
 		And(HaveField("Type", configv1.OperatorAvailable), HaveField("Status", configv1.ConditionTrue)),
 		And(HaveField("Type", configv1.OperatorProgressing), HaveField("Status", configv1.ConditionTrue), HaveField("Reason", "NodeInstaller")),

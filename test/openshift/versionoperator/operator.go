@@ -53,6 +53,8 @@ type Options struct {
 	Releases []Release
 	// Payload returns the version of any other release image; empty if the image cannot be pulled. Nil: none can.
 	Payload func(image string) (version string)
+	// Serve, if not nil, is called when the API servers of the cluster have another version of Kubernetes.
+	Serve func(kubernetes string)
 	// Load is the time to retrieve a payload. Default: 100 ms; in OpenShift almost a minute.
 	Load time.Duration
 	// Retry is the time until a refused request is judged again. Default: 2 s; in OpenShift 2 to 4 minutes.

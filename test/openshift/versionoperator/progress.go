@@ -2,6 +2,7 @@ package versionoperator
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -170,7 +171,7 @@ func (o *Operator) rollOut(ctx context.Context, v *view) error {
 			}
 			return nil
 		}
-		if err := o.setVersion(ctx, operator, s.desired.Version); err != nil {
+		if err := o.setVersion(ctx, operator, s.desired.Version, v.kubelet(s.desired.Version)); err != nil {
 			return err
 		}
 		s.done++
@@ -226,9 +227,16 @@ func operatorVersion(operator *configv1.ClusterOperator) string {
 	return ""
 }
 
-// setVersion sets the version of a ClusterOperator, and does not change its conditions.
-func (o *Operator) setVersion(ctx context.Context, operator *configv1.ClusterOperator, version string) error {
-	patch := fmt.Appendf(nil, `{"status":{"versions":[{"name":"operator","version":%q}]}}`, version)
+// setVersion sets the versions of a ClusterOperator to those of a release, and does not change its conditions.
+func (o *Operator) setVersion(ctx context.Context, operator *configv1.ClusterOperator, version, kubernetes string) error {
+	if operator.Name == openshift.KubeAPIServer && o.options.Serve != nil {
+		o.options.Serve(kubernetes)
+	}
+	versions, err := json.Marshal(openshift.OperandVersions(operator.Name, version, kubernetes))
+	if err != nil {
+		return fmt.Errorf("cannot write the versions of ClusterOperator %s: %w", operator.Name, err)
+	}
+	patch := fmt.Appendf(nil, `{"status":{"versions":%s}}`, versions)
 	if err := o.api.Status().Patch(ctx, operator, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return fmt.Errorf("cannot set the version of ClusterOperator %s: %w", operator.Name, err)
 	}

@@ -19,7 +19,7 @@ type Release struct {
 	Version string
 	// Image is its pull spec, by digest.
 	Image string
-	// Kubernetes is the version of its kubelets. Default: the version of its minor version.
+	// Kubernetes is the version of its kubelets. Default: see [openshift.KubernetesVersion].
 	Kubernetes string
 	// Channels are its channels in the update graph. Without channel it can be requested only by its image.
 	Channels []string
@@ -40,20 +40,16 @@ type Risk struct {
 	Exposure metav1.ConditionStatus
 }
 
-// kubelet returns the version of the kubelets of a release: 4.y has Kubernetes 1.(y+13), up to 4.23, and 5.0 the same as
-// 4.23.
+// kubelet returns the version of the kubelets of a release, or an empty string if it is not known.
 func (r Release) kubelet() string {
 	if r.Kubernetes != "" {
 		return "v" + strings.TrimPrefix(r.Kubernetes, "v")
 	}
-	version, err := semver.Parse(r.Version)
+	version, err := openshift.KubernetesVersion(r.Version)
 	if err != nil {
 		return ""
 	}
-	if version.Major >= 5 {
-		return fmt.Sprintf("v1.%d.0", version.Minor+36)
-	}
-	return fmt.Sprintf("v1.%d.0", version.Minor+13)
+	return version
 }
 
 // described returns the release as in the status of the ClusterVersion.

@@ -188,7 +188,7 @@ func (o *Operator) createMachineConfig(ctx context.Context) error {
 	if err := o.api.Get(ctx, client.ObjectKeyFromObject(operator), operator); err != nil {
 		return fmt.Errorf("cannot read ClusterOperator %s: %w", openshift.MachineConfig, err)
 	}
-	return o.setVersion(ctx, operator, o.state.configured)
+	return o.setVersion(ctx, operator, o.state.configured, "")
 }
 
 func (o *Operator) machineConfigConditions(v *view, operator *configv1.ClusterOperator) []openshift.Condition {

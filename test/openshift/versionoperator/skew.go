@@ -28,6 +28,9 @@ func tolerated(release semver.Version) uint64 {
 // kubeletsBehind returns the Nodes whose kubelets are too old for the kube-apiserver of the next minor version.
 func (v *view) kubeletsBehind(runs semver.Version) (behind []string, oldest string) {
 	next := semver.Version{Major: runs.Major, Minor: runs.Minor + 1}
+	if runs.Major == 4 && runs.Minor == 23 {
+		next = semver.Version{Major: 5}
+	}
 	serves, err := semver.ParseTolerant(v.kubelet(next.String()))
 	if err != nil {
 		return nil, ""

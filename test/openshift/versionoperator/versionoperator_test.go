@@ -223,7 +223,10 @@ func TestPayloadIsRetrievedBeforeUpdate(t *testing.T) {
 
 func TestUpgrade(t *testing.T) {
 	w := newWorld(t)
-	w.install(3, 2)
+	var served []string
+	w.install(3, 2, func(o *versionoperator.Options) {
+		o.Serve = func(kubernetes string) { served = append(served, kubernetes) }
+	})
 	events := w.follow()
 	w.request(`{"version":"4.20.2"}`)
 	w.Eventually(w.last).Should(Equal("4.20.2 Completed"))
@@ -238,6 +241,11 @@ func TestUpgrade(t *testing.T) {
 		}
 		return kubelets
 	}).Should(HaveEach("v1.33.9"))
+	operator := &configv1.ClusterOperator{}
+	w.Expect(w.api.Get(w.ctx, client.ObjectKey{Name: "kube-apiserver"}, operator)).To(Succeed())
+	w.Expect(operator.Status.Versions).To(ConsistOf(configv1.OperandVersion{Name: "operator", Version: "4.20.2"},
+		configv1.OperandVersion{Name: "kube-apiserver", Version: "1.33.9"}))
+	w.Expect(served).To(Equal([]string{"v1.33.9"}), "the API servers have the version of the kubelets")
 	cv := w.version()
 	w.Expect(cv.Status.Desired).To(Equal(configv1.Release{Version: "4.20.2", Image: image("4.20.2"), Channels: []string{stable, next}}))
 	w.Expect(cv.Status.History).To(HaveLen(2))
@@ -557,7 +565,7 @@ func TestKubeletsOfOddMinorVersion(t *testing.T) {
 	w.request(`{"version":"4.22.0"}`)
 	w.Eventually(w.last).Should(Equal("4.22.0 Completed"))
 	w.Eventually(w.operatorCondition).WithArguments("kube-apiserver",
-		"Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.0) on node worker-0 will not")))
+		"Upgradeable").Should(And(HavePrefix("False|"), ContainSubstring("Kubelet minor version (1.34.2) on node worker-0 will not")))
 }
 
 func TestDegradedWorkerBlocksUpdate(t *testing.T) {
