@@ -15,13 +15,12 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/payload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // publisher is the user agent of the lab's own requests, which are not counted.
@@ -41,7 +40,7 @@ func tagArchitecture(architecture string) string {
 	return architecture
 }
 
-// Registry is an image registry with release images that have no content except their version.
+// Registry is an image registry with release images. Their manifests state the version of Kubernetes.
 type Registry struct {
 	address string
 	// announce, if not nil, is called with each name of a release image before Publish returns.
@@ -175,8 +174,11 @@ func (r *Registry) write(image string, of release) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot name release image %s: %w", image, err)
 	}
-	content, err := mutate.Config(empty.Image,
-		v1.Config{Labels: map[string]string{"io.openshift.release": of.version, "architecture": of.architecture}})
+	kubernetes, err := openshift.StatedKubernetes(of.version)
+	if err != nil {
+		kubernetes = "" // a test publishes a release that does not exist
+	}
+	content, err := payload.Image(payload.Release{Version: of.version, Kubernetes: kubernetes, Architecture: of.architecture})
 	if err != nil {
 		return "", fmt.Errorf("cannot create release image %s: %w", image, err)
 	}

@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"io"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -10,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/payload"
 )
 
 func TestRename(t *testing.T) {
@@ -111,6 +114,29 @@ func TestRegistryHasPublishedImages(t *testing.T) {
 	}
 	g.Expect(registry.Version("elsewhere@sha256:0")).To(BeEmpty())
 	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is not counted")
+}
+
+// Managers read the version of Kubernetes in the newest layer of a release image.
+func TestReleaseImagesStateTheirKubernetesVersion(t *testing.T) {
+	g := NewWithT(t)
+	registry, err := startRegistry(t.Context(), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	for version, want := range map[string]string{"4.16.2": "kubernetes=1.29.6", "4.22.15": "kubernetes=1.35.6", "4.99.0": ""} {
+		published, err := registry.Publish(version)
+		g.Expect(err).NotTo(HaveOccurred())
+		ref, err := name.ParseReference(published)
+		g.Expect(err).NotTo(HaveOccurred())
+		image, err := remote.Image(ref)
+		g.Expect(err).NotTo(HaveOccurred())
+		layers, err := image.Layers()
+		g.Expect(err).NotTo(HaveOccurred())
+		newest, err := layers[len(layers)-1].Uncompressed()
+		g.Expect(err).NotTo(HaveOccurred())
+		content, err := io.ReadAll(newest)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(string(content)).To(And(ContainSubstring(payload.References), ContainSubstring(want)))
+		g.Expect(strings.Contains(string(content), "kubernetes=")).To(Equal(want != ""), "no version for an unknown release")
+	}
 }
 
 // The middleware does not apply to the lab's own requests.
