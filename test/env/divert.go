@@ -49,6 +49,7 @@ func (w *WorkloadCluster) Divert(pass Pass) error {
 	if d.others, err = rest.TransportFor(rest.AnonymousClientConfig(admin)); err != nil {
 		return fmt.Errorf("cannot reach workload cluster %s: %w", w.Name, err)
 	}
+	d.admin, d.others = versioned{d.admin, &w.kubernetes}, versioned{d.others, &w.kubernetes}
 	if w.Port, err = w.env.group.Port(); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,6 +71,11 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err)).To(BeTrue(), "%v", err)
 	g.Expect(passed.Load()).To(BeNumerically(">=", 3))
 
+	workload.ReportKubernetes("v1.29.6+aba1e8d")
+	g.Expect(reportedVersion(g, published)).To(Equal("v1.29.6+aba1e8d"))
+	workload.ReportKubernetes("v1.30.5")
+	g.Expect(reportedVersion(g, published)).To(Equal("v1.30.5"))
+
 	cut.Store(true)
 	_, err = whoAmI(ctx, e, published)
 	g.Expect(err).To(HaveOccurred())
@@ -80,6 +86,15 @@ func checkDiversion(ctx context.Context, t *testing.T, e *Env) {
 	g.Expect(workload.Start(ctx)).To(Succeed())
 	_, err = whoAmI(ctx, e, published)
 	g.Expect(err).NotTo(HaveOccurred(), "it restarts at the same address")
+}
+
+// reportedVersion returns the version of Kubernetes that the API server reports.
+func reportedVersion(g *WithT, config *rest.Config) string {
+	discovery, err := discovery.NewDiscoveryClientForConfig(config)
+	g.Expect(err).NotTo(HaveOccurred())
+	version, err := discovery.ServerVersion()
+	g.Expect(err).NotTo(HaveOccurred())
+	return version.GitVersion
 }
 
 // whoAmI returns the identity of the client according to the API server.

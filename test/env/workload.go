@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -36,6 +37,7 @@ type WorkloadCluster struct {
 	light      *lightapi.Server // replaces the kube-apiserver; mostly nil
 	members    *members.Cluster // the cluster's own etcd; mostly nil
 	diversion  *diversion       // nil for most
+	kubernetes atomic.Pointer[string]
 	kubeconfig []byte
 	config     *rest.Config
 }
@@ -165,6 +167,15 @@ func (w *WorkloadCluster) Requests(userAgent string) (audit.Requests, error) {
 		}
 	}
 	return all.Where(func(r audit.Request) bool { return r.UserAgent == userAgent && r.Resource != "" }), nil
+}
+
+// ReportKubernetes sets the version of Kubernetes that the API server reports to clients. Without effect on a
+// kube-apiserver that is not diverted: it reports its own version.
+func (w *WorkloadCluster) ReportKubernetes(version string) {
+	w.kubernetes.Store(&version)
+	if w.light != nil {
+		w.light.ReportKubernetes(version)
+	}
 }
 
 // Authority returns the CA of the API server, in PEM.

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -24,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/etcdoperator"
 )
@@ -42,6 +45,11 @@ const (
 	configTemplateKind       = "OpenshiftAssistedConfigTemplate"
 	imageSetKind             = "ClusterImageSet"
 )
+
+// Forward is middleware that changes nothing.
+func Forward(rw http.ResponseWriter, r *http.Request, transport http.RoundTripper, target *url.URL) {
+	faultproxy.Forward(transport, target).ServeHTTP(rw, r)
+}
 
 // CAConfigMap is the ConfigMap in each namespace with the CA of assisted-service, if it uses HTTPS.
 const CAConfigMap = "assisted-service-ca"
@@ -72,7 +80,8 @@ type Mutations struct {
 	// package lightapi.
 	LightAPI bool
 	// Divert is middleware between the API of the cluster and all clients of its kubeconfig or endpoint; nil:
-	// none.
+	// none. With middleware, such as [Forward], and with LightAPI the API server reports the version of
+	// Kubernetes of its release. A kube-apiserver without middleware reports its own.
 	Divert env.Pass
 	// Audit records the requests to the API of the cluster: see [env.WorkloadCluster.Requests]. LightAPI always
 	// records them.

@@ -36,7 +36,7 @@ func (l *Lab) useVersions(key types.NamespacedName, w *workload) error {
 		return err
 	}
 	w.versions = versionoperator.New(versionoperator.Options{
-		Payload: l.Registry.Version, Log: log, Drain: l.options.Drain,
+		Payload: l.Registry.Version, Log: log, Drain: l.options.Drain, Serve: w.server.ReportKubernetes,
 		Reboot: func(ctx context.Context, node string) error { return w.reboot(ctx, key, node) },
 	})
 	w.operates(l, func(ctx context.Context) {

@@ -88,13 +88,14 @@ func (l *Lab) workload(key types.NamespacedName) (*workload, error) {
 
 // workloadClient returns the client of hosts for the API of their cluster.
 func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (client.Client, error) {
-	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	w, err := l.workload(key)
 	if err != nil {
 		return nil, err
 	}
 	select {
 	case <-w.held:
-		return w.up(l.life)
+		return w.up(l.life, key)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("the API of the cluster is blocked: %w", context.Cause(ctx))
 	}
@@ -119,7 +120,7 @@ func (l *Lab) workloadClientAs(ctx context.Context, namespace, name string, user
 }
 
 // up starts the API server unless it runs. The lab owns the API server, not the first host.
-func (w *workload) up(ctx context.Context) (client.Client, error) {
+func (w *workload) up(ctx context.Context, key types.NamespacedName) (client.Client, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stopped {
@@ -127,6 +128,9 @@ func (w *workload) up(ctx context.Context) (client.Client, error) {
 	}
 	if w.client != nil {
 		return w.client, nil
+	}
+	if kubernetes := w.rack.KubernetesVersion(ctx, key); kubernetes != "" {
+		w.server.ReportKubernetes(kubernetes)
 	}
 	if err := w.server.Start(ctx); err != nil {
 		return nil, err

@@ -21,8 +21,15 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 )
 
-// kubernetes is the reported version.
-var kubernetes = version.Info{Major: "1", Minor: "33", GitVersion: "v1.33.0"}
+// VersionInfo returns the answer to a request for /version.
+func VersionInfo(kubernetes string) version.Info {
+	parts := strings.SplitN(strings.TrimPrefix(kubernetes, "v"), ".", 3)
+	info := version.Info{GitVersion: kubernetes}
+	if len(parts) == 3 {
+		info.Major, info.Minor = parts[0], parts[1]
+	}
+	return info
+}
 
 // kind is a served kind. status is set if its status is a subresource.
 type kind struct {
@@ -86,12 +93,12 @@ func newScheme() *runtime.Scheme {
 }
 
 // discover serves discovery requests.
-func discover(w http.ResponseWriter, path string) {
+func discover(w http.ResponseWriter, path, kubernetes string) {
 	answer := any(map[string][]string{"paths": {}})
 	group, isGroup := strings.CutPrefix(path, "/apis/")
 	switch {
 	case path == "/version":
-		answer = kubernetes
+		answer = VersionInfo(kubernetes)
 	case path == "/api":
 		answer = &metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions", APIVersion: "v1"}, Versions: []string{"v1"}}
 	case path == "/apis":

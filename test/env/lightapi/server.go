@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -32,6 +33,9 @@ type Server struct {
 
 	store *store
 
+	// kubernetes is the reported version.
+	kubernetes atomic.Pointer[string]
+
 	mu sync.Mutex
 	// tokens are the issued tokens.
 	tokens map[string]issued
@@ -51,9 +55,13 @@ type issued struct {
 // yet.
 func New(config *tls.Config) *Server {
 	s := &Server{store: newStore(), tokens: map[string]issued{}}
+	s.ReportKubernetes("v1.33.0")
 	s.Endpoint = endpoint.New(config, s)
 	return s
 }
+
+// ReportKubernetes sets the reported version.
+func (s *Server) ReportKubernetes(version string) { s.kubernetes.Store(&version) }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -68,7 +76,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !info.IsResourceRequest {
-		discover(w, r.URL.Path)
+		discover(w, r.URL.Path, *s.kubernetes.Load())
 		return
 	}
 	s.record(r, info, user)

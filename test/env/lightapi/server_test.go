@@ -276,7 +276,7 @@ func TestWatchBeginsWithExistingObjects(t *testing.T) {
 
 func TestTokenEndsWithItsSecret(t *testing.T) {
 	g := NewWithT(t)
-	_, config := serve(t)
+	s, config := serve(t)
 	c := clientOf(g, config)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "us"}}
 	request := &authenticationv1.TokenRequest{}
@@ -296,6 +296,10 @@ func TestTokenEndsWithItsSecret(t *testing.T) {
 		anonymous.BearerToken = token
 		return get(g, anonymous, "/version", "application/json").code
 	}
+	s.ReportKubernetes("v1.29.6+aba1e8d")
+	g.Expect(get(g, config, "/version", "application/json").body).To(MatchJSON(
+		`{"major":"1","minor":"29","gitVersion":"v1.29.6+aba1e8d","gitCommit":"","gitTreeState":"","buildDate":"","goVersion":"","compiler":"",
+			"platform":""}`))
 	g.Expect(answers("")).To(Equal(http.StatusUnauthorized))
 	g.Expect(answers("guessed")).To(Equal(http.StatusUnauthorized))
 	g.Expect(answers(request.Status.Token)).To(Equal(http.StatusOK))
