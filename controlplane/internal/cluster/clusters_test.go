@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -49,7 +50,22 @@ type hub struct {
 	selected, isInstalled atomic.Bool
 	// secretReads counts the reads of Secrets as a whole.
 	secretReads atomic.Int32
+	clock       laterClock
 }
+
+// laterClock is the system clock plus the steps of a test.
+type laterClock struct {
+	clock.RealClock
+	ahead atomic.Int64
+}
+
+func (c *laterClock) step(by time.Duration) { c.ahead.Add(int64(by)) }
+
+// Now returns the time of the test.
+func (c *laterClock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// Since returns the time that has passed since a time.
+func (c *laterClock) Since(at time.Time) time.Duration { return c.Now().Sub(at) }
 
 func newHub(t *testing.T, kubeconfig []byte) *hub {
 	t.Helper()
@@ -72,7 +88,7 @@ func newHub(t *testing.T, kubeconfig []byte) *hub {
 		},
 	}).Build()
 	h.Clusters = NewClusters(Options{
-		Cached: h.Client, Live: h.Client, UserAgent: "test",
+		Cached: h.Client, Live: h.Client, UserAgent: "test", Clock: &h.clock,
 		Selected:  func(context.Context, *clusterv1.Cluster) (bool, error) { return h.selected.Load(), nil },
 		Installed: func(context.Context, *clusterv1.Cluster) bool { return h.isInstalled.Load() },
 	})

@@ -120,10 +120,7 @@ func TestUnexpectedRequestsAreReadDaily(t *testing.T) {
 	h.visit(t.Context())
 	h.Expect(s.requests()[begun:]).NotTo(ContainElement(ContainSubstring(requestsPath)))
 
-	conn := h.ensureConnection(clusterKey)
-	conn.mu.Lock()
-	conn.state.RequestsRead = conn.state.RequestsRead.Add(-24 * time.Hour)
-	conn.mu.Unlock()
+	h.clock.step(24 * time.Hour)
 	h.visit(t.Context())
 	h.Expect(h.Observe(clusterKey).Requested).To(Equal(types.UID("later")))
 	h.Eventually(resting, time.Minute).Should(BeTrue(), "requests are read, and not watched")

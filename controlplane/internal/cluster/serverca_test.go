@@ -80,12 +80,14 @@ func TestServerCAIsReadAgainForLaterHosts(t *testing.T) {
 // Otherwise it would be read with the next visit, after ten minutes.
 func TestServerCAIsReadSoonIfHostsAreExpectedDuringVisit(t *testing.T) {
 	t.Parallel()
-	h := newHub(t, conntest.Kubeconfig(t, newAPIServer(t, "secret-token").URL, nil))
+	s := newAPIServer(t, "secret-token")
+	h := newHub(t, conntest.Kubeconfig(t, s.URL, nil))
 	conn := h.ensureConnection(clusterKey)
 	conn.reading = semaphore.NewWeighted(1)
 	h.Expect(conn.reading.Acquire(t.Context(), 1)).To(Succeed())
 	next := make(chan time.Duration)
 	go func() { next <- h.visit(t.Context()) }()
+	h.Eventually(s.requests, time.Minute).Should(ContainElement("GET /version"), "the visit has begun")
 	h.Consistently(next, 500*time.Millisecond).ShouldNot(Receive(), "the visit waits to read")
 	h.ExpectHosts(clusterKey, true)
 	conn.reading.Release(1)

@@ -51,7 +51,7 @@ func readRequests(ctx context.Context, c client.Client) (string, func(*State), e
 		return "", nil, fmt.Errorf("cannot list the CertificateSigningRequests of the workload cluster: %w", err)
 	}
 	return version, func(s *State) {
-		s.RequestsRead = s.clock.Now()
+		s.requestsRead = s.clock.Now()
 		if latest != nil {
 			s.latestRequest = latest.UID
 		}

@@ -22,11 +22,11 @@ type State struct {
 	// PoolsRequired and ReleasesRequired are true while the MachineConfigPools, or the releases of Nodes, are
 	// needed although the cluster is not being upgraded.
 	PoolsRequired, ReleasesRequired bool
-	// RequestsRead is when the CertificateSigningRequests were last read.
-	RequestsRead time.Time
 
 	clock clock.PassiveClock
-	nodes nodeList
+	// requestsRead is when the CertificateSigningRequests were last read.
+	requestsRead time.Time
+	nodes        nodeList
 	// releases are the OpenShift versions of machine configurations, by name. They are kept while they are
 	// needed.
 	releases map[string]string
@@ -126,7 +126,7 @@ func (s *State) needsHosts() bool { return s.HostsExpected }
 
 // requestsOutdated reports whether the CertificateSigningRequests must be read again although they are not
 // watched.
-func (s *State) requestsOutdated() bool { return s.clock.Now().Sub(s.RequestsRead) >= requestsAge }
+func (s *State) requestsOutdated() bool { return s.clock.Now().Sub(s.requestsRead) >= requestsAge }
 
 // needsReleases reports whether the releases of Nodes are needed.
 func (s *State) needsReleases() bool {
