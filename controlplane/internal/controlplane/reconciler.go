@@ -176,8 +176,8 @@ func New(options Options) *Reconciler {
 		trackReboots: func(client.Object) error { return nil },
 	}
 	r.writer = writer.New(options.Client, options.Live, options.Clock)
-	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.wake)
-	r.preflight = prerequisites.NewPreflight(options.Client, options.Names, r.images)
+	r.images = releaseimage.NewResolver(options.Live, r.writer, options.Releases, options.Repositories, r.waker)
+	r.preflight = prerequisites.NewPreflight(options.Client, options.Names, r.images, r.waker)
 	r.kubeconfig = kubeconfig.New(options.Live, options.Workloads, r.writer, options.Clock)
 	r.registrar = installation.NewRegistrar(
 		options.Client, options.Live, options.Workloads, r.images, r.kubeconfig, r.writer, options.Clock,
@@ -198,6 +198,12 @@ func New(options Options) *Reconciler {
 	r.conditions = machines.NewConditionWriter(options.Client, r.gate, r.writer, options.Clock)
 	r.remediator = machines.NewRemediator(options.Client, options.Live, r.gate, r.conditions, r.writer, options.Clock)
 	return r
+}
+
+// waker returns a function that reconciles the control plane again.
+func (r *Reconciler) waker(s *scope.Scope) func() {
+	wanted := event.GenericEvent{Object: s.ControlPlane}
+	return func() { r.wake <- wanted }
 }
 
 // Reconcile runs the phases of one control plane.

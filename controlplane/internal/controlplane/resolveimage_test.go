@@ -335,7 +335,7 @@ func TestRegisteredReleaseIsKept(t *testing.T) {
 
 			served.Store(later)
 			*h.r.images = *releaseimage.NewResolver(h.r.Live, h.r.writer, release.NewResolver(tc.transport, clock.RealClock{}), h.r.Repositories,
-				h.r.wake)
+				h.r.waker)
 			for _, change := range tc.changes {
 				change(h)
 			}

@@ -49,7 +49,7 @@ func TestClaimantsAreReadByIndex(t *testing.T) {
 			return err
 		},
 	})
-	found, err := NewPreflight(c, nil, nil).claimants(t.Context(), cp)
+	found, err := NewPreflight(c, nil, nil, nil).claimants(t.Context(), cp)
 	g.Expect(err).NotTo(HaveOccurred())
 	names := map[string]bool{}
 	for _, one := range found {

@@ -30,11 +30,13 @@ type Preflight struct {
 	client client.Client
 	names  Names
 	images *releaseimage.Resolver
+	// waker returns the function that reconciles a control plane whose DNS name was resolved.
+	waker func(*scope.Scope) func()
 }
 
 // NewPreflight returns a Preflight.
-func NewPreflight(c client.Client, names Names, images *releaseimage.Resolver) *Preflight {
-	return &Preflight{client: c, names: names, images: images}
+func NewPreflight(c client.Client, names Names, images *releaseimage.Resolver, waker func(*scope.Scope) func()) *Preflight {
+	return &Preflight{client: c, names: names, images: images, waker: waker}
 }
 
 // Check checks what would make the installation fail. It blocks no other phase.
@@ -46,7 +48,7 @@ func (p *Preflight) Check(ctx context.Context, s *scope.Scope) (bool, error) {
 		Facts: s.Facts, Names: map[string]facts.Name{}, ReleaseImage: cmp.Or(s.Found.ReleaseImage, s.ControlPlane.Status.ReleaseImage),
 	}
 	for _, wanted := range preflight.Names(s.Facts) {
-		answer, left := p.names.Addresses(wanted, p.images.Waker(s))
+		answer, left := p.names.Addresses(wanted, p.waker(s))
 		in.Names[wanted] = answer
 		s.Again.In(left)
 	}

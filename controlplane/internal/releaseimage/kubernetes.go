@@ -34,10 +34,10 @@ func (r *Resolver) KubernetesVersion(ctx context.Context, s *scope.Scope, wanted
 	}
 	var retryAfter time.Duration
 	if !strings.Contains(image, "@") {
-		image, retryAfter, unknown = r.releases.Resolve(image, r.sourcesOf(registries, image), credentials, r.Waker(s))
+		image, retryAfter, unknown = r.releases.Resolve(image, r.sourcesOf(registries, image), credentials, r.waker(s))
 	}
 	if unknown == nil {
-		version, retryAfter, unknown = r.releases.KubernetesVersion(image, r.sourcesOf(registries, image), credentials, r.Waker(s))
+		version, retryAfter, unknown = r.releases.KubernetesVersion(image, r.sourcesOf(registries, image), credentials, r.waker(s))
 	}
 	s.Again.In(retryAfter)
 	if unknown == nil {

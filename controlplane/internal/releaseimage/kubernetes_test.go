@@ -15,8 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
@@ -67,9 +67,10 @@ func TestKubernetesVersion(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			wake := make(chan event.GenericEvent, 10)
+			wake := make(chan client.Object, 10)
 			r := NewResolver(fake.NewClientBuilder().Build(), nil, release.NewResolver(release.NewTransport(host), clock.RealClock{}),
-				openshift.Repositories{OCP: repository, OKD: repository}, wake)
+				openshift.Repositories{OCP: repository, OKD: repository},
+				func(s *scope.Scope) func() { return func() { wake <- s.ControlPlane } })
 			cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "c1"}}
 			if tc.mirrors != "" {
 				cp.Spec.Config.ImageRegistryRef = &corev1.LocalObjectReference{Name: tc.mirrors}
@@ -83,7 +84,7 @@ func TestKubernetesVersion(t *testing.T) {
 			s, version, unknown := query()
 			for range 2 { // the digest, the contents
 				if errors.Is(unknown, release.ErrPending) {
-					g.Expect((<-wake).Object).To(BeIdenticalTo(cp))
+					g.Expect(<-wake).To(BeIdenticalTo(cp))
 					s, version, unknown = query()
 				}
 			}

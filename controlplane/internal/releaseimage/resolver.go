@@ -12,7 +12,6 @@ import (
 	"github.com/blang/semver/v4"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
@@ -33,20 +32,20 @@ type Resolver struct {
 	writer       *writer.Writer
 	releases     *release.Resolver
 	repositories openshift.Repositories
-	// wake reconciles control planes whose release image or DNS name was resolved.
-	wake chan<- event.GenericEvent
+	// waker returns the function that reconciles a control plane whose release image was resolved.
+	waker func(*scope.Scope) func()
 	// pullSecrets holds the contents of pull secrets by version.
 	pullSecrets kube.Contents[pullSecretContents]
 	// registries holds the mirrors in ConfigMaps, by version.
 	registries kube.Contents[*preflight.Registries]
 }
 
-// NewResolver returns a Resolver that sends the control planes of finished lookups to wake.
+// NewResolver returns a Resolver. After a lookup it calls the function that waker returned for the control plane.
 func NewResolver(
-	live client.Reader, w *writer.Writer, releases *release.Resolver, repositories openshift.Repositories, wake chan<- event.GenericEvent,
+	live client.Reader, w *writer.Writer, releases *release.Resolver, repositories openshift.Repositories, waker func(*scope.Scope) func(),
 ) *Resolver {
 	return &Resolver{
-		live: live, writer: w, releases: releases, repositories: repositories, wake: wake,
+		live: live, writer: w, releases: releases, repositories: repositories, waker: waker,
 		pullSecrets: kube.NewContents[pullSecretContents](), registries: kube.NewContents[*preflight.Registries](),
 	}
 }
@@ -96,7 +95,7 @@ func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string
 	if err != nil {
 		return false, err
 	}
-	image, retryAfter, err := r.releases.Resolve(tagged, sources, credentials, r.Waker(s))
+	image, retryAfter, err := r.releases.Resolve(tagged, sources, credentials, r.waker(s))
 	through := lookup.Through
 	if err != nil {
 		// The image keeps the record of its own sources, so that the lookup continues.
@@ -243,10 +242,4 @@ func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err er
 	}
 	s.Found.Block(tasks.ReleaseLookup, reason, message)
 	s.Block(reason, message)
-}
-
-// Waker returns a function that reconciles the control plane again.
-func (r *Resolver) Waker(s *scope.Scope) func() {
-	wanted := event.GenericEvent{Object: s.ControlPlane}
-	return func() { r.wake <- wanted }
 }
