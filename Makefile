@@ -65,8 +65,8 @@ build: ## Build both managers into bin/.
 	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o bin/controlplane ./controlplane
 
 PROVIDERS := bootstrap controlplane
-GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go pkg/metal3/zz_generated.deepcopy.go pkg/assisted/zz_generated.deepcopy.go \
-	test/plainmetal/api/v1beta1/zz_generated.deepcopy.go test/plainmetal/crd \
+GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go pkg/metal3/zz_generated.deepcopy.go pkg/assisted/v1beta1/zz_generated.deepcopy.go \
+	test/assistedsim/zz_generated.deepcopy.go test/plainmetal/api/v1beta1/zz_generated.deepcopy.go test/plainmetal/crd \
 	config/bootstrap/crd/bases config/controlplane/crd/bases config/bootstrap/rbac/role.yaml config/controlplane/rbac/role.yaml \
 	config/bootstrap/rbac/cluster_role.yaml config/controlplane/rbac/cluster_role.yaml \
 	config/templates docs/reference.md docs/flags.md
@@ -77,7 +77,7 @@ generate: generate-go generate-manifests generate-templates generate-docs ## Gen
 .PHONY: generate-go
 generate-go: $(CONTROLLER_GEN)
 	$(CONTROLLER_GEN) object paths=./bootstrap/api/... paths=./controlplane/api/... paths=./pkg/assisted/... paths=./pkg/metal3/...
-	cd test && $(abspath $(CONTROLLER_GEN)) object paths=./plainmetal/api/...
+	cd test && $(abspath $(CONTROLLER_GEN)) object paths=./plainmetal/api/... paths=./assistedsim/...
 
 # The rights on kinds without namespace stand in main.go and are a separate role. A manager that watches one
 # namespace has all other rights only in that namespace. The rights that both providers need stand in

@@ -43,6 +43,7 @@ var (
 		"controlplane/internal/workers",
 		"controlplane/internal/workload",
 		"pkg/assisted",
+		"pkg/assisted/v1beta1",
 		"pkg/bound",
 		"pkg/contract",
 		"pkg/findings",
@@ -54,7 +55,7 @@ var (
 )
 
 // TestPureRoomsReachNoClientOfOurs also checks indirect imports, which the linter does not. It ignores
-// foreign packages: the Go package of assisted-service's API imports controller-runtime's manager.
+// foreign packages: those of assisted-service's and Hive's API import controller-runtime.
 func TestPureRoomsReachNoClientOfOurs(t *testing.T) {
 	g := NewWithT(t)
 	list := exec.CommandContext(t.Context(), "go", "list", "-f", `{{.ImportPath}} {{join .Deps " "}}`)

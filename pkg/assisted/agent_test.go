@@ -5,16 +5,17 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func TestHasInventory(t *testing.T) {
 	g := NewWithT(t)
 	agent := &aiv1beta1.Agent{}
 	g.Expect(HasInventory(agent)).To(BeFalse())
-	agent.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{Name: "eno1"}}
+	agent.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: "52:54:00:00:00:01"}}
 	g.Expect(HasInventory(agent)).To(BeTrue())
 }
 

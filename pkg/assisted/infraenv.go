@@ -3,8 +3,9 @@ package assisted
 import (
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // ImageStatus is the state of the discovery image of an InfraEnv.
@@ -18,7 +19,7 @@ type ImageStatus struct {
 
 // ObserveImage returns the state of the discovery image. It ignores the URLs unless the condition
 // ImageCreated is true: assisted-service keeps old URLs in some of its error states.
-func ObserveImage(infraEnv *InfraEnv) ImageStatus {
+func ObserveImage(infraEnv *aiv1beta1.InfraEnv) ImageStatus {
 	for i := range infraEnv.Status.Conditions {
 		c := &infraEnv.Status.Conditions[i]
 		if c.Type != aiv1beta1.ImageCreatedCondition {

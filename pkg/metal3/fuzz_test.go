@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // An Agent only matches a BareMetalHost if they share a valid address. If the user set a boot MAC address,

@@ -4,7 +4,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func hostWith(bootMAC, serial string, nics ...string) *Host {

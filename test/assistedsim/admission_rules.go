@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // defaultNetworking returns the default of userManagedNetworking that the mutating webhook sets. The default
@@ -79,7 +80,7 @@ func validateFrozenInstall(before, after *hiveext.AgentClusterInstall) error {
 	return nil
 }
 
-func (s *Simulator) validateInfraEnv(ctx context.Context, before, after *aiv1beta1.InfraEnv) error {
+func (s *Simulator) validateInfraEnv(ctx context.Context, before, after *InfraEnv) error {
 	both := after.Spec.ClusterRef != nil && after.Spec.OSImageVersion != ""
 	switch {
 	case before == nil && both:
@@ -109,7 +110,7 @@ var frozenStates = []string{
 	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
 }
 
-func validateAgent(_ context.Context, before, after *aiv1beta1.Agent) error {
+func validateAgent(_ context.Context, before, after *Agent) error {
 	if after.Spec.InstallationDiskID != "" && after.Spec.InstallationDiskPath != "" {
 		return refuse(http.StatusBadRequest, "installation_disk_id and installation_disk_path are mutually exclusive")
 	}

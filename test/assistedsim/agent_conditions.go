@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // inputError is an error in the spec of an object. All other errors count as errors of the service.
@@ -29,7 +30,7 @@ func agentConditions(h *host) []conditionsv1.Condition {
 	}
 	if h.cleanup != "" {
 		conditions = append(conditions,
-			agentCondition(aiv1beta1.CleanupCondition, corev1.ConditionFalse, aiv1beta1.CleanupFailedReason, h.cleanup))
+			agentCondition(aiv1beta1.CleanupCondition, corev1.ConditionFalse, cleanupFailedReason, h.cleanup))
 	}
 	return conditions
 }
@@ -40,24 +41,24 @@ func agentSynced(h *host) conditionsv1.Condition {
 	case h.backendError:
 		conflict := fmt.Sprintf(`Operation cannot be fulfilled on agents.agent-install.openshift.io %q: the object has been `+
 			`modified; please apply your changes to the latest version and try again`, h.key.Name)
-		return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionFalse, aiv1beta1.BackendErrorReason,
-			aiv1beta1.BackendErrorMsg+" "+conflict)
+		return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionFalse, backendErrorReason,
+			backendErrorMsg+" "+conflict)
 	case errors.As(h.specError, &input):
 		return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionFalse, aiv1beta1.InputErrorReason,
-			aiv1beta1.InputErrorMsg+" "+input.message)
+			inputErrorMsg+" "+input.message)
 	case h.specError != nil:
-		return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionFalse, aiv1beta1.BackendErrorReason,
-			aiv1beta1.BackendErrorMsg+" "+h.specError.Error())
+		return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionFalse, backendErrorReason,
+			backendErrorMsg+" "+h.specError.Error())
 	}
-	return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionTrue, aiv1beta1.SyncedOkReason, aiv1beta1.SyncedOkMsg)
+	return agentCondition(aiv1beta1.SpecSyncedCondition, corev1.ConditionTrue, syncedOkReason, syncedOkMsg)
 }
 
 func agentConnected(h *host) conditionsv1.Condition {
 	if h.state == models.HostStatusDisconnected || h.state == models.HostStatusDisconnectedUnbound {
 		return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionFalse, aiv1beta1.AgentDisconnectedReason,
-			aiv1beta1.AgentDisonnectedMsg)
+			agentDisconnectedMsg)
 	}
-	return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionTrue, aiv1beta1.AgentConnectedReason, aiv1beta1.AgentConnectedMsg)
+	return agentCondition(aiv1beta1.ConnectedCondition, corev1.ConditionTrue, agentConnectedReason, agentConnectedMsg)
 }
 
 func agentRequirements(h *host) conditionsv1.Condition {
@@ -67,22 +68,22 @@ func agentRequirements(h *host) conditionsv1.Condition {
 	switch h.state {
 	case models.HostStatusKnown, models.HostStatusKnownUnbound:
 		if h.approved {
-			return is(corev1.ConditionTrue, aiv1beta1.AgentReadyReason, aiv1beta1.AgentReadyMsg)
+			return is(corev1.ConditionTrue, agentReadyReason, agentReadyMsg)
 		}
-		return is(corev1.ConditionFalse, aiv1beta1.AgentIsNotApprovedReason, aiv1beta1.AgentIsNotApprovedMsg)
+		return is(corev1.ConditionFalse, agentIsNotApprovedReason, agentIsNotApprovedMsg)
 	case models.HostStatusBinding:
-		return is(corev1.ConditionFalse, aiv1beta1.BindingReason, aiv1beta1.BindingMsg)
+		return is(corev1.ConditionFalse, bindingReason, bindingMsg)
 	case models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction:
-		return is(corev1.ConditionFalse, aiv1beta1.UnbindingReason, aiv1beta1.UnbindingMsg)
+		return is(corev1.ConditionFalse, unbindingReason, unbindingMsg)
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusError:
-		return is(corev1.ConditionTrue, aiv1beta1.AgentInstallationStoppedReason, aiv1beta1.AgentInstallationStoppedMsg)
+		return is(corev1.ConditionTrue, agentInstallationStoppedReason, agentInstallationStoppedMsg)
 	case models.HostStatusPreparingFailed, models.HostStatusCancelled:
-		return is(corev1.ConditionUnknown, aiv1beta1.UnknownStatusReason, aiv1beta1.UnknownStatusMsg+" "+h.state)
+		return is(corev1.ConditionUnknown, unknownStatusReason, unknownStatusMsg+" "+h.state)
 	}
 	if installing(h.state) {
-		return is(corev1.ConditionTrue, aiv1beta1.AgentAlreadyInstallingReason, aiv1beta1.AgentAlreadyInstallingMsg)
+		return is(corev1.ConditionTrue, agentAlreadyInstallingReason, agentAlreadyInstallingMsg)
 	}
-	return is(corev1.ConditionFalse, aiv1beta1.AgentNotReadyReason, aiv1beta1.AgentNotReadyMsg)
+	return is(corev1.ConditionFalse, agentNotReadyReason, agentNotReadyMsg)
 }
 
 func agentValidated(h *host) conditionsv1.Condition {
@@ -91,16 +92,16 @@ func agentValidated(h *host) conditionsv1.Condition {
 	}
 	switch {
 	case h.state == models.HostStatusBinding:
-		return is(corev1.ConditionFalse, aiv1beta1.BindingReason, aiv1beta1.BindingMsg)
+		return is(corev1.ConditionFalse, bindingReason, bindingMsg)
 	case h.state == models.HostStatusUnbinding || h.state == models.HostStatusUnbindingPendingUserAction:
-		return is(corev1.ConditionFalse, aiv1beta1.UnbindingReason, aiv1beta1.UnbindingMsg)
+		return is(corev1.ConditionFalse, unbindingReason, unbindingMsg)
 	case h.validation == validationPassing:
-		return is(corev1.ConditionTrue, aiv1beta1.ValidationsPassingReason, aiv1beta1.AgentValidationsPassingMsg)
+		return is(corev1.ConditionTrue, validationsPassingReason, agentValidationsPassingMsg)
 	case h.validation == validationFailing:
 		return is(corev1.ConditionFalse, aiv1beta1.ValidationsFailingReason,
-			strings.TrimSpace(aiv1beta1.AgentValidationsFailingMsg+" "+h.failing))
+			strings.TrimSpace(agentValidationsFailingMsg+" "+h.failing))
 	}
-	return is(corev1.ConditionUnknown, aiv1beta1.ValidationsUnknownReason, aiv1beta1.AgentValidationsUnknownMsg)
+	return is(corev1.ConditionUnknown, validationsUnknownReason, agentValidationsUnknownMsg)
 }
 
 func agentInstalled(h *host) conditionsv1.Condition {
@@ -109,20 +110,20 @@ func agentInstalled(h *host) conditionsv1.Condition {
 	}
 	switch h.state {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		return is(corev1.ConditionTrue, aiv1beta1.InstalledReason, aiv1beta1.InstalledMsg+" "+h.info)
+		return is(corev1.ConditionTrue, installedReason, installedMsg+" "+h.info)
 	case models.HostStatusError:
-		return is(corev1.ConditionFalse, aiv1beta1.InstallationFailedReason, aiv1beta1.InstallationFailedMsg+" "+h.info)
+		return is(corev1.ConditionFalse, installationFailedReason, installationFailedMsg+" "+h.info)
 	case models.HostStatusBinding:
-		return is(corev1.ConditionFalse, aiv1beta1.BindingReason, aiv1beta1.BindingMsg)
+		return is(corev1.ConditionFalse, bindingReason, bindingMsg)
 	case models.HostStatusUnbinding, models.HostStatusUnbindingPendingUserAction:
-		return is(corev1.ConditionFalse, aiv1beta1.UnbindingReason, aiv1beta1.UnbindingMsg)
+		return is(corev1.ConditionFalse, unbindingReason, unbindingMsg)
 	case models.HostStatusPreparingFailed, models.HostStatusCancelled:
-		return is(corev1.ConditionUnknown, aiv1beta1.UnknownStatusReason, aiv1beta1.UnknownStatusMsg+" "+h.state)
+		return is(corev1.ConditionUnknown, unknownStatusReason, unknownStatusMsg+" "+h.state)
 	}
 	if installing(h.state) {
-		return is(corev1.ConditionFalse, aiv1beta1.InstallationInProgressReason, aiv1beta1.InstallationInProgressMsg+" "+h.info)
+		return is(corev1.ConditionFalse, installationInProgressReason, installationInProgressMsg+" "+h.info)
 	}
-	return is(corev1.ConditionFalse, aiv1beta1.InstallationNotStartedReason, aiv1beta1.InstallationNotStartedMsg)
+	return is(corev1.ConditionFalse, installationNotStartedReason, installationNotStartedMsg)
 }
 
 func agentBound(h *host) conditionsv1.Condition {
@@ -131,13 +132,13 @@ func agentBound(h *host) conditionsv1.Condition {
 	}
 	switch {
 	case h.unbound():
-		return is(corev1.ConditionFalse, aiv1beta1.UnboundReason, aiv1beta1.UnboundMsg)
+		return is(corev1.ConditionFalse, unboundReason, unboundMsg)
 	case h.state == models.HostStatusBinding:
-		return is(corev1.ConditionFalse, aiv1beta1.BindingReason, aiv1beta1.BindingMsg)
+		return is(corev1.ConditionFalse, bindingReason, bindingMsg)
 	case h.state == models.HostStatusUnbinding:
-		return is(corev1.ConditionFalse, aiv1beta1.UnbindingReason, aiv1beta1.UnbindingMsg)
+		return is(corev1.ConditionFalse, unbindingReason, unbindingMsg)
 	case h.state == models.HostStatusUnbindingPendingUserAction:
-		return is(corev1.ConditionFalse, aiv1beta1.UnbindingPendingUserActionReason, aiv1beta1.UnbindingPendingUserActionMsg)
+		return is(corev1.ConditionFalse, unbindingPendingUserActionReason, unbindingPendingUserActionMsg)
 	}
-	return is(corev1.ConditionTrue, aiv1beta1.BoundReason, aiv1beta1.BoundMsg)
+	return is(corev1.ConditionTrue, boundReason, boundMsg)
 }

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +29,7 @@ const (
 // step. So every state is published at least once, except states that the host reports faster than the
 // simulator writes.
 func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	agent := &aiv1beta1.Agent{}
+	agent := &Agent{}
 	if err := s.live.Get(ctx, req.NamespacedName, agent); err != nil {
 		if apierrors.IsNotFound(err) {
 			s.forget(req.NamespacedName)
@@ -70,7 +69,7 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 }
 
 // viewHost applies the spec and returns a copy of the record to publish.
-func (s *Simulator) viewHost(agent *aiv1beta1.Agent, found fencing) (*host, bool) {
+func (s *Simulator) viewHost(agent *Agent, found fencing) (*host, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	h := s.hosts[client.ObjectKeyFromObject(agent)]
@@ -110,7 +109,7 @@ func (s *Simulator) advanceHost(view *host) (again bool, wait time.Duration) {
 }
 
 // applySpec applies an Agent's spec as the service does. Called with mu held.
-func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
+func (s *Simulator) applySpec(h *host, spec *AgentSpec) error {
 	h.approved, h.wanted = spec.Approved, types.NamespacedName{}
 	if ref := spec.ClusterDeploymentName; ref != nil {
 		h.wanted = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
@@ -132,7 +131,7 @@ func (s *Simulator) applySpec(h *host, spec *aiv1beta1.AgentSpec) error {
 }
 
 // applyRequests never clears hostname, role or disk: to the service, "" means no change.
-func applyRequests(h *host, spec *aiv1beta1.AgentSpec) error {
+func applyRequests(h *host, spec *AgentSpec) error {
 	switch spec.Role {
 	case "":
 	case models.HostRoleMaster, models.HostRoleArbiter, models.HostRoleWorker, models.HostRoleAutoAssign:
@@ -211,7 +210,7 @@ func (s *Simulator) unbind(h *host) {
 	defer func() { h.cluster = types.NamespacedName{} }()
 	switch h.state {
 	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster, models.HostStatusError, models.HostStatusCancelled:
-		h.deprovision = &aiv1beta1.AgentDeprovisionInfo{
+		h.deprovision = &AgentDeprovisionInfo{
 			ClusterName: h.cluster.Name, ClusterNamespace: h.cluster.Namespace, NodeName: h.hostname(),
 		}
 		h.enter(models.HostStatusUnbindingPendingUserAction, infoHostUnbinding, 0)
@@ -236,7 +235,7 @@ func (s *Simulator) forget(key types.NamespacedName) {
 
 // releaseAgent removes the Node of an installed host from its cluster and then the finalizer of the deleted
 // Agent. With skipSpokeCleanup the Node stays.
-func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) error {
+func (s *Simulator) releaseAgent(ctx context.Context, agent *Agent) error {
 	if !controllerutil.ContainsFinalizer(agent, agentFinalizer) {
 		return nil
 	}
@@ -263,7 +262,7 @@ func (s *Simulator) releaseAgent(ctx context.Context, agent *aiv1beta1.Agent) er
 	return nil
 }
 
-func skipsSpoke(agent *aiv1beta1.Agent) bool {
+func skipsSpoke(agent *Agent) bool {
 	_, skips := agent.Annotations[skipSpokeCleanup]
 	return skips
 }
@@ -284,7 +283,7 @@ func (s *Simulator) clusterAlive(ctx context.Context, key types.NamespacedName) 
 
 // removeFormerNode tries once to remove the Node of a host that registers again after it was unbound. A cluster
 // that does not answer then no longer blocks the host.
-func (s *Simulator) removeFormerNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) {
+func (s *Simulator) removeFormerNode(ctx context.Context, agent *Agent, view *host) {
 	former := types.NamespacedName{Namespace: view.deprovision.ClusterNamespace, Name: view.deprovision.ClusterName}
 	message := ""
 	if !skipsSpoke(agent) && s.clusterAlive(ctx, former) {

@@ -8,13 +8,14 @@ import (
 	"strconv"
 
 	"github.com/openshift/assisted-service/api/common"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 
 // publishAgent writes metadata first and status second, as the service does. agent is the object as last read
 // or written.
-func (s *Simulator) publishAgent(ctx context.Context, agent *aiv1beta1.Agent, h *host) error {
+func (s *Simulator) publishAgent(ctx context.Context, agent *Agent, h *host) error {
 	base := agent.DeepCopy()
 	agent.Spec.Approved = h.approved
 	describeAgent(agent, h)
@@ -47,7 +48,7 @@ func (s *Simulator) publishAgent(ctx context.Context, agent *aiv1beta1.Agent, h 
 }
 
 // describeAgent sets finalizer, owner, labels and annotations.
-func describeAgent(agent *aiv1beta1.Agent, h *host) {
+func describeAgent(agent *Agent, h *host) {
 	controllerutil.AddFinalizer(agent, agentFinalizer)
 	if len(agent.OwnerReferences) == 0 && h.infraEnv.uid != "" {
 		agent.OwnerReferences = []metav1.OwnerReference{{
@@ -129,22 +130,22 @@ func hostValidations(h *host) common.ValidationsStatus {
 	return result
 }
 
-func (s *Simulator) fillAgentStatus(status *aiv1beta1.AgentStatus, h *host) {
+func (s *Simulator) fillAgentStatus(status *AgentStatus, h *host) {
 	for _, condition := range agentConditions(h) {
 		conditionsv1.SetStatusConditionNoHeartbeat(&status.Conditions, condition)
 	}
 	if h.cleanup == "" {
 		conditionsv1.RemoveStatusCondition(&status.Conditions, aiv1beta1.CleanupCondition)
 	}
-	status.DebugInfo = aiv1beta1.DebugInfo{
+	status.DebugInfo = DebugInfo{
 		State: h.state, StateInfo: h.info,
 		EventsURL: s.serviceURL + "/api/assisted-install/v2/events?host_id=" + h.key.Name,
 	}
 	status.Kind, status.Role, status.Bootstrap = h.kind, h.role, h.bootstrap
 	status.DeprovisionInfo = h.deprovision
-	status.Progress = aiv1beta1.HostProgressInfo{}
+	status.Progress = HostProgressInfo{}
 	if h.stage != "" {
-		status.Progress = aiv1beta1.HostProgressInfo{
+		status.Progress = HostProgressInfo{
 			CurrentStage: h.stage, ProgressInfo: h.stageInfo, ProgressStages: h.stages,
 			InstallationPercentage: h.percentage(),
 			StageStartTime:         seconds(h.stageStart), StageUpdateTime: seconds(h.stageUpdated),
@@ -157,6 +158,6 @@ func (s *Simulator) fillAgentStatus(status *aiv1beta1.AgentStatus, h *host) {
 	}
 	status.NtpSources = nil
 	if h.validation == validationPassing {
-		status.NtpSources = []aiv1beta1.HostNTPSources{{SourceName: "ntp.sim", SourceState: models.SourceStateSynced}}
+		status.NtpSources = []HostNTPSources{{SourceName: "ntp.sim", SourceState: models.SourceStateSynced}}
 	}
 }

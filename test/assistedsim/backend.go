@@ -7,10 +7,11 @@ import (
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // The records below correspond to the database of the real service. The API objects are written from the
@@ -29,7 +30,7 @@ type infraEnv struct {
 	fingerprint string
 	createdAt   time.Time
 	updatedAt   time.Time
-	urls        aiv1beta1.BootArtifacts
+	urls        BootArtifacts
 	isoURL      string
 	// networks are the NMStateConfigs in the image; their files are at networksURL.
 	networks    []aiv1beta1.NMStateConfig
@@ -37,7 +38,7 @@ type infraEnv struct {
 	pullSecret  []byte
 	// mirrors are the data of the ConfigMap with the registry mirrors, or nil.
 	mirrors map[string]string
-	spec    aiv1beta1.InfraEnvSpec
+	spec    InfraEnvSpec
 	token   string
 }
 
@@ -94,7 +95,7 @@ type host struct {
 	// reports counts the reports of the host; shown counts those that the Agent has shown.
 	reports, shown int
 
-	deprovision *aiv1beta1.AgentDeprovisionInfo
+	deprovision *AgentDeprovisionInfo
 	cleanup     string
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +45,7 @@ func (s *Simulator) releaseInstall(ctx context.Context, cd *hivev1.ClusterDeploy
 	key := types.NamespacedName{Namespace: aci.Namespace, Name: aci.Spec.ClusterDeploymentRef.Name}
 	free, leave := s.cancel(key, cd != nil && cd.Spec.PreserveOnDelete)
 	for _, name := range leave {
-		agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
+		agent := &Agent{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name}}
 		if err := s.client.Delete(ctx, agent); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("cannot delete Agent %s: %w", name, err)
 		}
@@ -112,7 +111,7 @@ func (s *Simulator) cancel(key types.NamespacedName, deleteAgents bool) (free, l
 // unbindAgent removes the cluster from the Agent's spec, and from the host before the Agent is reconciled
 // again.
 func (s *Simulator) unbindAgent(ctx context.Context, name types.NamespacedName) error {
-	agent := &aiv1beta1.Agent{}
+	agent := &Agent{}
 	if err := s.live.Get(ctx, name, agent); err != nil {
 		return client.IgnoreNotFound(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -18,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // concurrency of each controller: the benchmark installs many clusters at once.
@@ -29,13 +30,13 @@ func (s *Simulator) addControllers(mgr ctrl.Manager) error {
 	options := controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: ptr.To(true)}
 	changed := builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))
 	if err := ctrl.NewControllerManagedBy(mgr).Named("agent").WithOptions(options).
-		For(&aiv1beta1.Agent{}, changed).
+		For(&Agent{}, changed).
 		WatchesRawSource(s.keepQueue(&s.agentQueue)).
 		Complete(s.present(s.reconcileAgent)); err != nil {
 		return fmt.Errorf("cannot add agent controller: %w", err)
 	}
 	if err := ctrl.NewControllerManagedBy(mgr).Named("infraenv").WithOptions(options).
-		For(&aiv1beta1.InfraEnv{}, changed).
+		For(&InfraEnv{}, changed).
 		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfSecret)).
 		Watches(&aiv1beta1.NMStateConfig{}, handler.EnqueueRequestsFromMapFunc(s.infraEnvsOfNetwork)).
 		WatchesRawSource(s.keepQueue(&s.infraEnvQueue)).
@@ -79,7 +80,7 @@ func deploymentOfInstall(_ context.Context, obj client.Object) []reconcile.Reque
 
 func (s *Simulator) infraEnvsOfSecret(ctx context.Context, obj client.Object) []reconcile.Request {
 	var found []reconcile.Request
-	list := &aiv1beta1.InfraEnvList{}
+	list := &InfraEnvList{}
 	if err := s.client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
 		return nil
 	}

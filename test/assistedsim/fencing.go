@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +21,7 @@ type fencing struct {
 
 // readFencing reads the Secret that an Agent refers to. A missing key counts as empty. A missing Secret blocks
 // all other fields of the Agent (updateHostFencingCredentials in agent_controller.go, August 2026).
-func (s *Simulator) readFencing(ctx context.Context, agent *aiv1beta1.Agent) fencing {
+func (s *Simulator) readFencing(ctx context.Context, agent *Agent) fencing {
 	name := agent.Spec.FencingCredentialsSecretRef
 	if name == "" {
 		return fencing{}

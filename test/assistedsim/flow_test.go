@@ -15,7 +15,6 @@ import (
 	"github.com/google/uuid"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
@@ -110,13 +110,13 @@ func (b bed) create(obj client.Object) {
 	b.Expect(b.client.Create(b.ctx, obj)).To(Succeed())
 }
 
-func (b bed) infraEnv(namespace, name string, clusterRef *aiv1beta1.ClusterReference) *aiv1beta1.InfraEnv {
+func (b bed) infraEnv(namespace, name string, clusterRef *aiv1beta1.ClusterReference) *InfraEnv {
 	b.Helper()
-	ie := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	ie := &InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	ie.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-secret"}
 	ie.Spec.ClusterRef = clusterRef
 	ie.Spec.AgentLabels = map[string]string{"pool": "metal"}
-	ie.Spec.IPXEScriptType = aiv1beta1.DiscoveryImageAlways
+	ie.Spec.IPXEScriptType = discoveryImageAlways
 	b.create(ie)
 	return ie
 }
@@ -137,7 +137,7 @@ func (b bed) cluster(namespace, file string, controlPlanes int) types.Namespaced
 	return client.ObjectKeyFromObject(aci)
 }
 
-func (b bed) imageOf(ie *aiv1beta1.InfraEnv) string {
+func (b bed) imageOf(ie *InfraEnv) string {
 	b.Helper()
 	b.Eventually(func() string {
 		b.Expect(b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie)).To(Succeed())
@@ -222,10 +222,10 @@ func nodeOf(order hosts.Instruction) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: order.Hostname}}
 }
 
-func (b bed) agent(namespace, name string) *aiv1beta1.Agent {
-	agent := &aiv1beta1.Agent{}
+func (b bed) agent(namespace, name string) *Agent {
+	agent := &Agent{}
 	if err := b.client.Get(b.ctx, types.NamespacedName{Namespace: namespace, Name: name}, agent); err != nil {
-		return &aiv1beta1.Agent{}
+		return &Agent{}
 	}
 	return agent
 }
@@ -235,7 +235,7 @@ func (b bed) expectAgent(namespace, name, state string) {
 	b.Eventually(func() string { return b.agent(namespace, name).Status.DebugInfo.State }).Should(Equal(state))
 }
 
-func (b bed) change(namespace, name string, change func(*aiv1beta1.AgentSpec)) {
+func (b bed) change(namespace, name string, change func(*AgentSpec)) {
 	b.Helper()
 	b.Eventually(func() error {
 		agent := b.agent(namespace, name)
@@ -246,7 +246,7 @@ func (b bed) change(namespace, name string, change func(*aiv1beta1.AgentSpec)) {
 
 func (b bed) bind(namespace, name string, cluster types.NamespacedName, role models.HostRole) {
 	b.Helper()
-	b.change(namespace, name, func(spec *aiv1beta1.AgentSpec) {
+	b.change(namespace, name, func(spec *AgentSpec) {
 		spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: cluster.Namespace, Name: cluster.Name}
 		spec.Role = role
 	})
@@ -254,7 +254,7 @@ func (b bed) bind(namespace, name string, cluster types.NamespacedName, role mod
 
 func (b bed) approve(namespace, name string) {
 	b.Helper()
-	b.change(namespace, name, func(spec *aiv1beta1.AgentSpec) { spec.Approved = true })
+	b.change(namespace, name, func(spec *AgentSpec) { spec.Approved = true })
 }
 
 func (b bed) install(key types.NamespacedName) *hiveext.AgentClusterInstall {

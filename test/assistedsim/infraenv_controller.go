@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
 
@@ -56,7 +56,7 @@ func (s *Simulator) hasHosts(key types.NamespacedName) bool {
 
 // reconcileInfraEnv registers the InfraEnv and publishes the URLs of its image.
 func (s *Simulator) reconcileInfraEnv(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	env := &aiv1beta1.InfraEnv{}
+	env := &InfraEnv{}
 	if err := s.live.Get(ctx, req.NamespacedName, env); err != nil {
 		if apierrors.IsNotFound(err) {
 			s.deregister(req.NamespacedName)
@@ -101,7 +101,7 @@ func (s *Simulator) deregister(key types.NamespacedName) {
 }
 
 // createImage fills the status. A missing cluster keeps the URLs; a failed image removes them.
-func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
+func (s *Simulator) createImage(ctx context.Context, env *InfraEnv) {
 	status := &env.Status
 	status.AgentLabelSelector = metav1.LabelSelector{MatchLabels: map[string]string{aiv1beta1.InfraEnvNameLabel: env.Name}}
 	set := func(value corev1.ConditionStatus, reason, message string) {
@@ -110,13 +110,13 @@ func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
 		})
 	}
 	if missing := s.missingCluster(env); missing != "" {
-		set(corev1.ConditionUnknown, aiv1beta1.MissingClusterDeploymentReason, missing)
+		set(corev1.ConditionUnknown, missingClusterDeploymentReason, missing)
 		return
 	}
 	record, err := s.registerInfraEnv(ctx, env)
 	if err != nil {
 		status.ISODownloadURL, status.CreatedTime = "", nil
-		set(corev1.ConditionFalse, aiv1beta1.ImageCreationErrorReason, aiv1beta1.ImageStateFailedToCreate+": "+err.Error())
+		set(corev1.ConditionFalse, imageCreationErrorReason, imageStateFailedToCreate+": "+err.Error())
 		return
 	}
 	status.ISODownloadURL, status.BootArtifacts = record.isoURL, record.urls
@@ -125,12 +125,12 @@ func (s *Simulator) createImage(ctx context.Context, env *aiv1beta1.InfraEnv) {
 	}
 	status.InfraEnvDebugInfo.StaticNetworkDownloadURL = record.networksURL
 	status.InfraEnvDebugInfo.EventsURL = s.serviceURL + "/api/assisted-install/v2/events?infra_env_id=" + record.id
-	set(corev1.ConditionTrue, aiv1beta1.InfraEnvAvailableReason, aiv1beta1.InfraEnvAvailableMessage+": "+aiv1beta1.ImageStateCreated)
+	set(corev1.ConditionTrue, infraEnvAvailableReason, infraEnvAvailableMessage+": "+imageStateCreated)
 }
 
 // missingCluster returns the reason why an InfraEnv waits: the service does not know the cluster of its
 // clusterRef.
-func (s *Simulator) missingCluster(env *aiv1beta1.InfraEnv) string {
+func (s *Simulator) missingCluster(env *InfraEnv) string {
 	ref := env.Spec.ClusterRef
 	if ref == nil {
 		return ""
@@ -140,14 +140,14 @@ func (s *Simulator) missingCluster(env *aiv1beta1.InfraEnv) string {
 	defer s.mu.Unlock()
 	s.references[client.ObjectKeyFromObject(env)] = key
 	if c := s.clusters[key]; c == nil || c.deleting {
-		return aiv1beta1.MissingClusterDeploymentReference
+		return missingClusterDeploymentReference
 	}
 	return ""
 }
 
 // registerInfraEnv checks the inputs and updates the record of the InfraEnv. A changed input regenerates the
 // image.
-func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEnv) (*infraEnv, error) {
+func (s *Simulator) registerInfraEnv(ctx context.Context, env *InfraEnv) (*infraEnv, error) {
 	key := client.ObjectKeyFromObject(env)
 	if env.Spec.PullSecretRef == nil {
 		return nil, inputErrorf("missing reference to pull secret")
@@ -186,7 +186,7 @@ func (s *Simulator) registerInfraEnv(ctx context.Context, env *aiv1beta1.InfraEn
 	record.autoApprove = env.Spec.AgentApproval != nil && env.Spec.AgentApproval.AutoApprove
 	record.updatedAt = time.Now() // the service writes its row each time
 	spec := env.Spec.DeepCopy()
-	keepRemoved(spec, &record.spec)
+	keepRemoved(&spec.InfraEnvSpec, &record.spec.InfraEnvSpec)
 	if record.generation > 0 {
 		spec.MirrorRegistryRef, mirrors = record.spec.MirrorRegistryRef, record.mirrors // read and checked, but not stored
 	}
@@ -223,7 +223,7 @@ func keepRemoved(spec, before *aiv1beta1.InfraEnvSpec) {
 }
 
 // imageInputs returns the fields whose change regenerates the image.
-func imageInputs(spec *aiv1beta1.InfraEnvSpec) []any {
+func imageInputs(spec *InfraEnvSpec) []any {
 	return []any{
 		spec.Proxy, spec.AdditionalNTPSources, spec.SSHAuthorizedKey, spec.IgnitionConfigOverride, spec.KernelArguments,
 		spec.AdditionalTrustBundle, spec.NMStateConfigLabelSelector, spec.ImageType, spec.IPXEScriptType, spec.CpuArchitecture,
@@ -231,7 +231,7 @@ func imageInputs(spec *aiv1beta1.InfraEnvSpec) []any {
 }
 
 // osVersion returns the minor version of the image: the requested version, by default the latest.
-func (s *Simulator) osVersion(env *aiv1beta1.InfraEnv) (string, error) {
+func (s *Simulator) osVersion(env *InfraEnv) (string, error) {
 	wanted := env.Spec.OSImageVersion
 	if wanted == "" {
 		return s.opts.OSVersions[len(s.opts.OSVersions)-1], nil
@@ -243,7 +243,7 @@ func (s *Simulator) osVersion(env *aiv1beta1.InfraEnv) (string, error) {
 	return wanted, nil
 }
 
-func architecture(spec *aiv1beta1.InfraEnvSpec) string {
+func architecture(spec *InfraEnvSpec) string {
 	if spec.CpuArchitecture == "" {
 		return defaultArchitecture
 	}
@@ -268,12 +268,12 @@ func (s *Simulator) generate(record *infraEnv, version string) error {
 		path, query = "/byapikey/"+signed, "&api_key="+signed
 	}
 	image := "minimal.iso"
-	if record.spec.ImageType == models.ImageTypeFullIso {
+	if record.spec.ImageType == aiv1beta1.ImageTypeFullIso {
 		image = "full.iso"
 	}
 	files := s.serviceURL + "/api/assisted-install/v2/infra-envs/" + record.id + "/downloads/files?file_name="
 	record.isoURL = fmt.Sprintf("%s%s/%s/%s/%s", images, path, version, arch, image)
-	record.urls = aiv1beta1.BootArtifacts{
+	record.urls = BootArtifacts{
 		KernelURL:            fmt.Sprintf("%s/boot-artifacts/kernel?arch=%s&version=%s", images, arch, version),
 		RootfsURL:            fmt.Sprintf("%s/boot-artifacts/rootfs?arch=%s&version=%s", images, arch, version),
 		InitrdURL:            fmt.Sprintf("%s/images/%s/pxe-initrd?arch=%s%s&version=%s", images, record.id, arch, query, version),
@@ -284,7 +284,7 @@ func (s *Simulator) generate(record *infraEnv, version string) error {
 	if len(record.networks) > 0 {
 		record.networksURL = files + "static-network-config" + query
 	}
-	if record.spec.IPXEScriptType == aiv1beta1.BootOrderControl {
+	if record.spec.IPXEScriptType == bootOrderControl {
 		record.urls.IpxeScriptURL += "&ipxe_script_type=boot-order-control"
 	}
 	return nil

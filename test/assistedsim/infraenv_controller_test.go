@@ -4,11 +4,12 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // TestAssistedService checks the same of the real service.
@@ -39,9 +40,8 @@ func TestImageHasKeptFields(t *testing.T) {
 	}
 	hub := fake.NewClientBuilder().WithObjects(pullSecret).Build()
 	s.client, s.live = hub, hub
-	env := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "first"}, Spec: aiv1beta1.InfraEnvSpec{
-		PullSecretRef: &corev1.LocalObjectReference{Name: "pull"}, SSHAuthorizedKey: "former",
-	}}
+	env := &InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "m", UID: "first"}}
+	env.Spec.PullSecretRef, env.Spec.SSHAuthorizedKey = &corev1.LocalObjectReference{Name: "pull"}, "former"
 	keyIn := func(uid types.UID, key string) string {
 		env.UID, env.Spec.SSHAuthorizedKey = uid, key
 		record, err := s.registerInfraEnv(t.Context(), env)

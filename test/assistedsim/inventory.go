@@ -3,9 +3,10 @@ package assistedsim
 import (
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // seconds returns a time with the resolution of the API.
@@ -15,24 +16,24 @@ func seconds(t time.Time) *metav1.Time {
 }
 
 // agentInventory converts the inventory of a host to the form in the Agent's status.
-func agentInventory(in *models.Inventory) aiv1beta1.HostInventory {
-	out := aiv1beta1.HostInventory{Hostname: in.Hostname, BmcAddress: in.BmcAddress, BmcV6address: in.BmcV6address}
+func agentInventory(in *models.Inventory) HostInventory {
+	out := HostInventory{Hostname: in.Hostname, BmcAddress: in.BmcAddress, BmcV6address: in.BmcV6address}
 	if in.Memory != nil {
 		out.Memory = aiv1beta1.HostMemory{PhysicalBytes: in.Memory.PhysicalBytes, UsableBytes: in.Memory.UsableBytes}
 	}
 	if in.CPU != nil {
-		out.Cpu = aiv1beta1.HostCPU{
+		out.Cpu = HostCPU{
 			Count: in.CPU.Count, ClockMegahertz: int64(in.CPU.Frequency), Flags: in.CPU.Flags,
 			ModelName: in.CPU.ModelName, Architecture: in.CPU.Architecture,
 		}
 	}
 	if in.Boot != nil {
-		out.Boot = aiv1beta1.HostBoot{
+		out.Boot = HostBoot{
 			CurrentBootMode: in.Boot.CurrentBootMode, PxeInterface: in.Boot.PxeInterface, DeviceType: in.Boot.DeviceType,
 		}
 	}
 	if in.SystemVendor != nil {
-		out.SystemVendor = aiv1beta1.HostSystemVendor{
+		out.SystemVendor = HostSystemVendor{
 			SerialNumber: in.SystemVendor.SerialNumber, ProductName: in.SystemVendor.ProductName,
 			Manufacturer: in.SystemVendor.Manufacturer, Virtual: in.SystemVendor.Virtual,
 		}
@@ -46,20 +47,20 @@ func agentInventory(in *models.Inventory) aiv1beta1.HostInventory {
 	return out
 }
 
-func agentInterface(in *models.Interface) aiv1beta1.HostInterface {
-	return aiv1beta1.HostInterface{
+func agentInterface(in *models.Interface) HostInterface {
+	return HostInterface{
 		Name: in.Name, MacAddress: in.MacAddress, Vendor: in.Vendor, Product: in.Product, Mtu: in.Mtu,
-		HasCarrier: in.HasCarrier, Biosdevname: in.Biosdevname, ClientId: in.ClientID, SpeedMbps: in.SpeedMbps,
+		HasCarrier: in.HasCarrier, Biosdevname: in.Biosdevname, ClientID: in.ClientID, SpeedMbps: in.SpeedMbps,
 		Flags: nonNil(in.Flags), IPV4Addresses: nonNil(in.IPV4Addresses), IPV6Addresses: nonNil(in.IPV6Addresses),
 	}
 }
 
-func agentDisk(in *models.Disk) aiv1beta1.HostDisk {
-	out := aiv1beta1.HostDisk{
+func agentDisk(in *models.Disk) HostDisk {
+	out := HostDisk{
 		ID: in.ID, DriveType: string(in.DriveType), Vendor: in.Vendor, Name: in.Name, Path: in.Path, Hctl: in.Hctl,
 		ByPath: in.ByPath, ByID: in.ByID, Model: in.Model, Wwn: in.Wwn, Serial: in.Serial, SizeBytes: in.SizeBytes,
 		Bootable: in.Bootable, Smart: in.Smart,
-		InstallationEligibility: aiv1beta1.HostInstallationEligibility{
+		InstallationEligibility: HostInstallationEligibility{
 			Eligible:           in.InstallationEligibility.Eligible,
 			NotEligibleReasons: nonNil(in.InstallationEligibility.NotEligibleReasons),
 		},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,7 +33,7 @@ func (h *host) joining() bool {
 // followNode replaces the assisted controller of the cluster for a joining host. It approves the certificates
 // of the kubelet, labels the Node once it is Ready, and records the progress. It returns whether the host
 // progressed.
-func (s *Simulator) followNode(ctx context.Context, agent *aiv1beta1.Agent, view *host) (bool, error) {
+func (s *Simulator) followNode(ctx context.Context, agent *Agent, view *host) (bool, error) {
 	c, err := s.spokeClient(ctx, view.cluster)
 	if err != nil {
 		return false, err

@@ -6,13 +6,14 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func singleNodeOfABoundInfraEnv(b bed) {
@@ -24,14 +25,14 @@ func singleNodeOfABoundInfraEnv(b bed) {
 			return ""
 		}
 		return ie.Status.Conditions[0].Reason
-	}).Should(Equal(aiv1beta1.MissingClusterDeploymentReason))
-	ie.Spec.AgentApproval = &aiv1beta1.AgentApproval{AutoApprove: true}
+	}).Should(Equal(missingClusterDeploymentReason))
+	ie.Spec.AgentApproval = &AgentApproval{AutoApprove: true}
 	b.Expect(b.client.Update(b.ctx, ie)).To(Succeed())
 	seen := b.sightings(ns)
 	cluster := b.cluster(ns, "sno-done-aci.yaml", 1)
 	agent := b.boot(b.imageOf(ie), ns+"-s0")
 	b.Eventually(func() error {
-		return b.client.Get(b.ctx, types.NamespacedName{Namespace: ns, Name: agent}, &aiv1beta1.Agent{})
+		return b.client.Get(b.ctx, types.NamespacedName{Namespace: ns, Name: agent}, &Agent{})
 	}).Should(Succeed())
 	b.approve(ns, agent)
 	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
@@ -45,7 +46,7 @@ func singleNodeOfABoundInfraEnv(b bed) {
 
 	b.Expect(b.client.Delete(b.ctx, &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)})).To(Succeed())
 	b.expectDeleted(&hivev1.ClusterDeployment{}, cluster)
-	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+	b.expectDeleted(&Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
 }
 
 func missingInputs(b bed) {
@@ -117,7 +118,7 @@ func failingHost(b bed) {
 	b.sim.FailHost(agent, models.HostStageWritingImageToDisk, "disk is broken")
 	b.approve(ns, agent)
 	b.expectCluster(cluster, models.ClusterStatusError)
-	b.Eventually(func() aiv1beta1.DebugInfo { return b.agent(ns, agent).Status.DebugInfo }).Should(And(
+	b.Eventually(func() DebugInfo { return b.agent(ns, agent).Status.DebugInfo }).Should(And(
 		HaveField("State", models.HostStatusError), HaveField("StateInfo", "Failed - disk is broken")))
 	aci := b.install(cluster)
 	aci.Spec.SSHPublicKey = "changed"
@@ -161,20 +162,20 @@ func deletedInfraEnv(b bed) {
 	agent := b.boot(b.imageOf(ie), ns+"-x0")
 	b.expectAgent(ns, agent, models.HostStatusKnownUnbound)
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
-	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
-	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
+	b.expectDeleted(&InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&Agent{}, types.NamespacedName{Namespace: ns, Name: agent})
 }
 
 func infraEnvIsKeptForItsHosts(b bed) {
 	ns := b.namespace()
 	cluster, agent := b.waitingForApproval(ns)
-	ie := &aiv1beta1.InfraEnv{ObjectMeta: objectMeta(types.NamespacedName{Namespace: ns, Name: "ie1"})}
+	ie := &InfraEnv{ObjectMeta: objectMeta(types.NamespacedName{Namespace: ns, Name: "ie1"})}
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
 	b.Consistently(func() error { return b.client.Get(b.ctx, client.ObjectKeyFromObject(ie), ie) }).WithTimeout(time.Second).Should(Succeed(),
 		"its host is bound")
 	b.approve(ns, agent)
 	b.expectCluster(cluster, models.ClusterStatusAddingHosts)
-	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&InfraEnv{}, client.ObjectKeyFromObject(ie))
 
 	other := b.namespace()
 	_, agent = b.waitingForApproval(other)
@@ -182,7 +183,7 @@ func infraEnvIsKeptForItsHosts(b bed) {
 	b.Expect(b.client.Delete(b.ctx, ie)).To(Succeed())
 	b.expectAgent(other, agent, models.HostStatusKnown)
 	b.Expect(b.client.Delete(b.ctx, b.agent(other, agent))).To(Succeed())
-	b.expectDeleted(&aiv1beta1.InfraEnv{}, client.ObjectKeyFromObject(ie))
+	b.expectDeleted(&InfraEnv{}, client.ObjectKeyFromObject(ie))
 }
 
 func deletedAgentOfAnInstalledHost(b bed) {
@@ -207,16 +208,16 @@ func deletedAgentOfAnInstalledHost(b bed) {
 	skipped.Annotations[skipSpokeCleanup] = "true"
 	b.Expect(b.client.Update(b.ctx, skipped)).To(Succeed())
 	b.Expect(b.client.Delete(b.ctx, skipped)).To(Succeed())
-	b.expectDeleted(&aiv1beta1.Agent{}, client.ObjectKeyFromObject(skipped))
+	b.expectDeleted(&Agent{}, client.ObjectKeyFromObject(skipped))
 	b.Expect(b.client.Get(b.ctx, other, &corev1.Node{})).To(Succeed(), "another controller removes its Node")
 
 	secret.Data["kubeconfig"] = kubeconfig
 	b.Expect(b.client.Update(b.ctx, secret)).To(Succeed())
-	b.expectDeleted(&aiv1beta1.Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
+	b.expectDeleted(&Agent{}, types.NamespacedName{Namespace: ns, Name: agents[0]})
 	b.expectDeleted(&corev1.Node{}, node)
 }
 
-func agentConditionsOf(agent *aiv1beta1.Agent) []string {
+func agentConditionsOf(agent *Agent) []string {
 	var kinds []string
 	for _, c := range agent.Status.Conditions {
 		kinds = append(kinds, string(c.Type))

@@ -9,12 +9,13 @@ import (
 
 	igntypes "github.com/coreos/ignition/v2/config/v3_1/types"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func machineNetworks(spec *hiveext.AgentClusterInstallSpec) []string {
@@ -91,7 +92,7 @@ func networkFiles(networks []aiv1beta1.NMStateConfig) ([]igntypes.File, error) {
 		}
 		files = append(files, ignitionFile(folder+"mac_interface.ini", table, 0o600))
 		config := nmstate{}
-		if err := yaml.Unmarshal(networks[i].Spec.NetConfig.Raw, &config); err != nil {
+		if err := yaml.Unmarshal(networks[i].Spec.Config, &config); err != nil {
 			return nil, inputErrorf("cannot read the configuration of NMStateConfig %s: %v", networks[i].Name, err)
 		}
 		for _, nic := range config.Interfaces {
@@ -116,7 +117,7 @@ func (s ipstate) profile(family string) string {
 
 // networksOf returns the NMStateConfigs that an InfraEnv selects, ordered by name. An empty selector selects
 // none.
-func (s *Simulator) networksOf(ctx context.Context, env *aiv1beta1.InfraEnv) ([]aiv1beta1.NMStateConfig, error) {
+func (s *Simulator) networksOf(ctx context.Context, env *InfraEnv) ([]aiv1beta1.NMStateConfig, error) {
 	selector, err := metav1.LabelSelectorAsSelector(&env.Spec.NMStateConfigLabelSelector)
 	if err != nil {
 		return nil, inputErrorf("invalid label selector for InfraEnv: %s", err)
@@ -136,7 +137,7 @@ func (s *Simulator) networksOf(ctx context.Context, env *aiv1beta1.InfraEnv) ([]
 // matchExpressions here.
 func (s *Simulator) infraEnvsOfNetwork(ctx context.Context, obj client.Object) []reconcile.Request {
 	var found []reconcile.Request
-	list := &aiv1beta1.InfraEnvList{}
+	list := &InfraEnvList{}
 	if err := s.client.List(ctx, list, client.InNamespace(obj.GetNamespace())); err != nil {
 		return nil
 	}

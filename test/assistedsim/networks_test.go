@@ -1,14 +1,15 @@
 package assistedsim
 
 import (
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/types"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -80,12 +81,11 @@ func TestDiscoveryIgnitionHasMirrorsAndStaticAddresses(t *testing.T) {
 	g, s := NewWithT(t), newSimulator(t, Options{})
 	network := aiv1beta1.NMStateConfig{}
 	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: "52:54:00:00:00:01"}}
-	network.Spec.NetConfig.Raw = aiv1beta1.RawNetConfig(`
-interfaces:
-- name: eno1
-  ipv4: {enabled: true, address: [{ip: 192.0.2.21, prefix-length: 24}]}
-  ipv6: {enabled: false}
-`)
+	network.Spec.Config = json.RawMessage(`{"interfaces": [{
+		"name": "eno1",
+		"ipv4": {"enabled": true, "address": [{"ip": "192.0.2.21", "prefix-length": 24}]},
+		"ipv6": {"enabled": false}
+	}]}`)
 	raw, err := s.discoveryIgnition(&infraEnv{
 		networks: []aiv1beta1.NMStateConfig{network},
 		mirrors:  map[string]string{registriesKey: "unqualified-search-registries = []\n", bundleKey: "certificate"},

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -15,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -31,7 +31,7 @@ func TestNodeOfAgentWithSkipSpokeCleanup(t *testing.T) {
 			scheme, err := Scheme()
 			g.Expect(err).NotTo(HaveOccurred())
 			now := metav1.Now()
-			agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+			agent := &Agent{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "ns", Name: "h", Annotations: annotations, Finalizers: []string{agentFinalizer}, DeletionTimestamp: &now,
 			}}
 			deployment := &hivev1.ClusterDeployment{ObjectMeta: objectMeta(cluster)}
@@ -45,7 +45,7 @@ func TestNodeOfAgentWithSkipSpokeCleanup(t *testing.T) {
 			h.stages = stagesOf(models.HostRoleMaster, false, false)
 			s.infraEnvs[ie.key], s.hosts[h.key] = ie, h
 
-			h.deprovision = &aiv1beta1.AgentDeprovisionInfo{ClusterNamespace: "ns", ClusterName: "c", NodeName: "n"}
+			h.deprovision = &AgentDeprovisionInfo{ClusterNamespace: "ns", ClusterName: "c", NodeName: "n"}
 			view := *h
 			s.removeFormerNode(t.Context(), agent, &view)
 			g.Expect(h.deprovision).To(BeNil(), "one attempt suffices")
@@ -70,7 +70,7 @@ func TestForgottenHost(t *testing.T) {
 	scheme, err := Scheme()
 	g.Expect(err).NotTo(HaveOccurred())
 	now, key := metav1.Now(), types.NamespacedName{Namespace: "ns", Name: "h"}
-	former := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
+	former := &Agent{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: "h", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "former"},
 		Finalizers: []string{agentFinalizer}, DeletionTimestamp: &now,
 	}}
@@ -86,13 +86,13 @@ func TestForgottenHost(t *testing.T) {
 
 	guest := hosts.Agent{AgentConfig: hosts.AgentConfig{InfraEnvID: "1"}, HostID: "h"}
 	g.Expect(s.Register(t.Context(), guest)).To(Succeed())
-	g.Expect(hub.Get(t.Context(), key, &aiv1beta1.Agent{})).To(MatchError(apierrors.IsNotFound, "gone"))
+	g.Expect(hub.Get(t.Context(), key, &Agent{})).To(MatchError(apierrors.IsNotFound, "gone"))
 	_, err = s.reconcileAgent(t.Context(), ctrl.Request{NamespacedName: key})
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(s.hostOf("1", "h")).NotTo(BeNil(), "the host keeps polling")
 
 	g.Expect(s.Register(t.Context(), guest)).To(Succeed())
-	agent := &aiv1beta1.Agent{}
+	agent := &Agent{}
 	g.Expect(hub.Get(t.Context(), key, agent)).To(Succeed(), "the restarted host registers")
 	g.Expect(agent.Labels).To(HaveKeyWithValue(aiv1beta1.InfraEnvNameLabel, "env"))
 	g.Expect(s.hosts[key].forgotten).To(BeFalse())

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 )
 
@@ -112,8 +112,8 @@ func (s *Simulator) refuseRegistration(env *infraEnv) error {
 	return nil
 }
 
-func newAgent(env *infraEnv, hostID string) *aiv1beta1.Agent {
-	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Namespace: env.key.Namespace, Name: hostID}}
+func newAgent(env *infraEnv, hostID string) *Agent {
+	agent := &Agent{ObjectMeta: metav1.ObjectMeta{Namespace: env.key.Namespace, Name: hostID}}
 	agent.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: env.key.Name}
 	for k, v := range env.agentLabels {
 		agent.Labels[k] = v
@@ -142,7 +142,7 @@ const (
 // The service releases each Agent that is being deleted (crd_utils.go: CreateAgentCR). The simulator releases
 // only Agents that their cluster blocks. A real deletion takes less time than a server boot, and simulated
 // hosts boot at once, so they should not see the difference.
-func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (registration, error) {
+func (s *Simulator) createAgent(ctx context.Context, agent *Agent) (registration, error) {
 	err := s.client.Create(ctx, agent)
 	if !apierrors.IsAlreadyExists(err) {
 		if err != nil {
@@ -150,7 +150,7 @@ func (s *Simulator) createAgent(ctx context.Context, agent *aiv1beta1.Agent) (re
 		}
 		return agentExists, nil
 	}
-	existing := &aiv1beta1.Agent{}
+	existing := &Agent{}
 	if err := s.live.Get(ctx, client.ObjectKeyFromObject(agent), existing); err != nil {
 		if apierrors.IsNotFound(err) {
 			return s.createAgent(ctx, agent)

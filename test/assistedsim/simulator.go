@@ -18,7 +18,6 @@ import (
 
 	"github.com/go-logr/logr"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -178,7 +177,7 @@ func (o *Options) applyDefaults() {
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, aiv1beta1.AddToScheme, hiveext.AddToScheme, hivev1.AddToScheme,
+		clientgoscheme.AddToScheme, addToScheme, hiveext.AddToScheme, hivev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("cannot build scheme: %w", err)

@@ -7,13 +7,13 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/token"
 )
@@ -32,7 +32,7 @@ func TestAgentConditionsMatchRealService(t *testing.T) {
 		"sno-done-agent.yaml":      {state: models.HostStatusInstalled, info: "Done", approved: true, validation: validationPassing},
 	} {
 		t.Run(file, func(t *testing.T) {
-			wanted := recorded[aiv1beta1.Agent](t, file).Status.Conditions
+			wanted := recorded[Agent](t, file).Status.Conditions
 			NewWithT(t).Expect(agentConditions(h)).To(Equal(wanted))
 		})
 	}
@@ -50,9 +50,9 @@ func TestClusterConditionsMatchRealService(t *testing.T) {
 func TestStagesMatchRealService(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(stagesOf(models.HostRoleMaster, true,
-		false)).To(Equal(recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
+		false)).To(Equal(recorded[Agent](t, "day1-done-agent.yaml").Status.Progress.ProgressStages))
 	g.Expect(stagesOf(models.HostRoleMaster, true,
-		true)).To(Equal(recorded[aiv1beta1.Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
+		true)).To(Equal(recorded[Agent](t, "sno-done-agent.yaml").Status.Progress.ProgressStages))
 	g.Expect(stagesOf(models.HostRoleArbiter, false, false)).To(Equal(stagesOf(models.HostRoleMaster, false, false)))
 	g.Expect(stagesOf(models.HostRoleWorker, false, false)).To(ContainElement(models.HostStageWaitingForIgnition))
 }
@@ -139,14 +139,14 @@ func TestSpecIsIgnoredAfterStartOfInstallation(t *testing.T) {
 	g := NewWithT(t)
 	s := newSimulator(t, Options{})
 	h := &host{state: models.HostStatusInstalling, infraEnv: &infraEnv{}, requested: requests{hostname: "before"}, role: models.HostRoleMaster}
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed(), "silently")
+	g.Expect(s.applySpec(h, &AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed(), "silently")
 	g.Expect(h.hostname()).To(Equal("before"))
 	g.Expect(h.role).To(Equal(models.HostRoleMaster))
 	h.state = models.HostStatusKnown
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed())
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(s.applySpec(h, &AgentSpec{Hostname: "after", Role: models.HostRoleWorker})).To(Succeed())
+	g.Expect(s.applySpec(h, &AgentSpec{})).To(Succeed())
 	g.Expect(h.hostname()).To(Equal("after"), "empty means no change")
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{Role: "boss"})).To(MatchError(ContainSubstring("boss")))
+	g.Expect(s.applySpec(h, &AgentSpec{Role: "boss"})).To(MatchError(ContainSubstring("boss")))
 }
 
 // TestRegistrationOfKnownHost follows the state machine of the service, as observed with a real one (April
@@ -240,16 +240,16 @@ func TestHostIsBoundOnlyWhileClusterAcceptsHosts(t *testing.T) {
 	c := &cluster{key: types.NamespacedName{Namespace: "ns", Name: "c"}, state: models.ClusterStatusInstalling}
 	s.clusters[c.key] = c
 	h := &host{state: models.HostStatusKnownUnbound, infraEnv: &infraEnv{}}
-	spec := &aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: "ns", Name: "c"}}
+	spec := &AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: "ns", Name: "c"}}
 	g.Expect(s.applySpec(h, spec)).To(MatchError(ContainSubstring("installing")))
 	g.Expect(h.state).To(Equal(models.HostStatusKnownUnbound))
 	c.state = models.ClusterStatusAddingHosts
 	g.Expect(s.applySpec(h, spec)).To(Succeed())
 	g.Expect(h.state).To(Equal(models.HostStatusBinding))
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(s.applySpec(h, &AgentSpec{})).To(Succeed())
 	g.Expect(h.state).To(Equal(models.HostStatusBinding), "the host must register first")
 	h.state = models.HostStatusKnown
-	g.Expect(s.applySpec(h, &aiv1beta1.AgentSpec{})).To(Succeed())
+	g.Expect(s.applySpec(h, &AgentSpec{})).To(Succeed())
 	g.Expect(h.state).To(Equal(models.HostStatusUnbinding))
 	g.Expect(h.bound()).To(BeFalse())
 }
@@ -357,14 +357,16 @@ func TestAdmissionOfInstalls(t *testing.T) {
 func TestAdmissionOfAgentsAndInfraEnvs(t *testing.T) {
 	g := NewWithT(t)
 	s := newSimulator(t, Options{})
-	before := recorded[aiv1beta1.Agent](t, "day1-done-agent.yaml")
+	before := recorded[Agent](t, "day1-done-agent.yaml")
 	before.Status.DebugInfo.State = models.HostStatusInstallingInProgress
 	after := before.DeepCopy()
 	after.Spec.ClusterDeploymentName = nil
 	g.Expect(validateAgent(t.Context(), before, after)).To(Satisfy(refusedWith(400)))
 	after.Status.Kind = models.HostKindAddToExistingClusterHost
 	g.Expect(validateAgent(t.Context(), before, after)).To(Succeed(), "a day-2 host may leave")
-	env := &aiv1beta1.InfraEnv{Spec: aiv1beta1.InfraEnvSpec{ClusterRef: &aiv1beta1.ClusterReference{Name: "c"}, OSImageVersion: "4.19"}}
+	env := &InfraEnv{Spec: InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{
+		ClusterRef: &aiv1beta1.ClusterReference{Name: "c"}, OSImageVersion: "4.19",
+	}}}
 	g.Expect(s.validateInfraEnv(t.Context(), nil, env)).To(Satisfy(refusedWith(400)))
 	sno := &hiveext.AgentClusterInstall{Spec: hiveext.AgentClusterInstallSpec{
 		ProvisionRequirements: hiveext.ProvisionRequirements{ControlPlaneAgents: 1},
@@ -395,7 +397,7 @@ func TestTwoMastersWithoutArbiterNeedBMCCredentials(t *testing.T) {
 			state: models.HostStatusKnown, role: models.HostRoleMaster,
 		}
 	}
-	spec := &aiv1beta1.AgentSpec{Role: models.HostRoleMaster, Hostname: "new", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
+	spec := &AgentSpec{Role: models.HostRoleMaster, Hostname: "new", ClusterDeploymentName: &aiv1beta1.ClusterReference{Name: "c"}}
 	members := []*host{master("a"), master("b")}
 	g.Expect(s.readiness(c, members).failing).To(ContainSubstring("must have fencing credentials"))
 	for _, h := range members {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
@@ -222,8 +222,8 @@ func isIdle(s *lab.State) bool {
 
 // installingStates are the states of a host that was approved and is not installed yet.
 var installingStates = []string{
-	models.HostStatusKnown, models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful,
-	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+	aiv1beta1.HostStatusKnown, aiv1beta1.HostStatusPreparingForInstallation, aiv1beta1.HostStatusPreparingSuccessful,
+	aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress, aiv1beta1.HostStatusInstallingPendingUserAction,
 }
 
 // bootStranger boots the image of a Machine on a foreign server.
@@ -461,7 +461,7 @@ func (r *round) editAgent(ctx context.Context, dice *rand.Rand) (bool, error) {
 		return false, nil
 	}
 	edited := agent.DeepCopy()
-	edited.Spec.Hostname, edited.Spec.Role = foreignHostname, models.HostRoleWorker
+	edited.Spec.Hostname, edited.Spec.Role = foreignHostname, aiv1beta1.HostRoleWorker
 	err := r.lab.Client().Patch(ctx, edited, client.MergeFromWithOptions(agent, client.MergeFromWithOptimisticLock{}))
 	if apierrors.IsConflict(err) {
 		return false, nil // it may have been approved meanwhile

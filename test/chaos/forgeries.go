@@ -11,12 +11,12 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/openshift/assisted-service/models"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -119,7 +119,7 @@ func (r *round) forge(ctx context.Context, dice *rand.Rand) (bool, error) {
 // hasJoined reports whether a Node is that of a Machine whose host assisted-service has finished.
 func hasJoined(state *lab.State, node string) bool {
 	return slices.ContainsFunc(state.Machines, func(m lab.Machine) bool {
-		return m.Status.NodeRef.Name == node && (m.Agent == nil || m.Agent.Status.Progress.CurrentStage == models.HostStageDone)
+		return m.Status.NodeRef.Name == node && (m.Agent == nil || m.Agent.Status.Progress.CurrentStage == aiv1beta1.HostStageDone)
 	})
 }
 

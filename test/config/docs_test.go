@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -17,9 +16,9 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"golang.org/x/mod/modfile"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/docs"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
@@ -124,14 +123,17 @@ func TestEveryFieldOfAssistedServiceIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../../docs/ztp.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	for chapter, spec := range map[string]any{
-		"AgentClusterInstall": hiveext.AgentClusterInstallSpec{}, "InfraEnv": aiv1beta1.InfraEnvSpec{}, "Agent": aiv1beta1.AgentSpec{},
+	crds := generatedCRDs(t)
+	for chapter, name := range map[string]string{
+		"AgentClusterInstall": "agentclusterinstalls." + hiveext.Group,
+		"InfraEnv":            "infraenvs." + aiv1beta1.GroupVersion.Group, "Agent": "agents." + aiv1beta1.GroupVersion.Group,
 	} {
 		_, text, found := strings.Cut(string(content), "\n## "+chapter+"\n")
 		g.Expect(found).To(BeTrue(), chapter)
 		text, _, _ = strings.Cut(text, "\n## ")
-		for _, field := range reflect.VisibleFields(reflect.TypeOf(spec)) {
-			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		fields := crds[name].Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties
+		g.Expect(len(fields)).To(BeNumerically(">", 10), chapter)
+		for name := range fields {
 			g.Expect(text).To(MatchRegexp("(?m)^\\|[^|]*`%s`[^|]*\\|", name), chapter)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 )
@@ -25,22 +24,22 @@ import (
 func checkNewerInfraEnvs(ctx context.Context, t *testing.T, e *env.Env) {
 	g := NewWithT(t)
 	scheme := runtime.NewScheme()
-	g.Expect(assisted.AddToScheme(scheme)).To(Succeed())
+	g.Expect(aiv1beta1.AddToScheme(scheme)).To(Succeed())
 	c, err := client.New(e.Config(), client.Options{Scheme: scheme})
 	g.Expect(err).NotTo(HaveOccurred())
-	wanted := func(change func(spec *assisted.InfraEnvSpec)) *assisted.InfraEnv {
-		infraEnv := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "newer"}}
+	wanted := func(change func(spec *aiv1beta1.InfraEnvSpec)) *aiv1beta1.InfraEnv {
+		infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: elsewhere, Name: "newer"}}
 		infraEnv.Spec.PullSecretRef = &corev1.LocalObjectReference{Name: "pull-secret"}
 		change(&infraEnv.Spec)
 		return infraEnv
 	}
-	plain := func(*assisted.InfraEnvSpec) {}
-	newer := func(spec *assisted.InfraEnvSpec) {
+	plain := func(*aiv1beta1.InfraEnvSpec) {}
+	newer := func(spec *aiv1beta1.InfraEnvSpec) {
 		spec.NTPSources, spec.NetworkDiscoveryDelaySeconds = []string{"ntp"}, ptr.To[int64](30)
 	}
 	applier := apply.New(c, "config-test")
-	stored := func() *assisted.InfraEnv {
-		infraEnv, err := kube.Read(ctx, c, client.ObjectKey{Namespace: elsewhere, Name: "newer"}, &assisted.InfraEnv{})
+	stored := func() *aiv1beta1.InfraEnv {
+		infraEnv, err := kube.Read(ctx, c, client.ObjectKey{Namespace: elsewhere, Name: "newer"}, &aiv1beta1.InfraEnv{})
 		g.Expect(err).NotTo(HaveOccurred())
 		return infraEnv
 	}

@@ -16,7 +16,6 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	"github.com/onsi/gomega/gstruct"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +28,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/siteconfig"
 )
@@ -244,7 +244,7 @@ func TestClusterInstanceIsRenderedIntoOurObjects(t *testing.T) {
 	for key, value := range discovered.NMStateConfigLabelSelector.MatchLabels {
 		g.Expect(r.networks["site-4"].Labels).To(HaveKeyWithValue(key, value))
 	}
-	g.Expect(string(r.networks["site-4"].Spec.NetConfig.Raw)).To(ContainSubstring("next-hop-address: 192.168.111.1"))
+	g.Expect(string(r.networks["site-4"].Spec.Config)).To(ContainSubstring(`"next-hop-address":"192.168.111.1"`))
 }
 
 func TestVersionOfClusterInstance(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
-	"github.com/openshift/assisted-service/models"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -43,7 +43,7 @@ func newAlbum(dir string) (*album, error) {
 func someAreInstalled(machines []lab.Machine) bool {
 	installed := 0
 	for _, m := range machines {
-		if m.Agent != nil && m.Agent.Status.DebugInfo.State == models.HostStatusInstalled {
+		if m.Agent != nil && m.Agent.Status.DebugInfo.State == aiv1beta1.HostStatusInstalled {
 			installed++
 		}
 	}

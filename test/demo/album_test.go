@@ -8,10 +8,9 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/muesli/termenv"
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -34,7 +33,7 @@ func TestPicturesAreTakenOnceWhenTheirMomentComes(t *testing.T) {
 	g.Expect(os.ReadDir(dir)).To(BeEmpty(), "no host is installed yet")
 	g.Expect(pictures.complete()).To(MatchError(And(ContainSubstring(`"installing"`), ContainSubstring(`"installed"`))))
 
-	s.Machines[1].Agent.Status.DebugInfo.State = models.HostStatusInstalled
+	s.Machines[1].Agent.Status.DebugInfo.State = aiv1beta1.HostStatusInstalled
 	s.Machines[0].Name = "first"
 	pictures.add("demo/ha", installation, s)
 	s.Machines[0].Name = "second"

@@ -1,15 +1,16 @@
 package e2e
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -52,8 +53,8 @@ var _ = Describe("A host with static addresses", Label("network"), func() {
 			Labels: map[string]string{"example.com/cluster": "fixed"},
 		}}
 		network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eth0", MacAddress: cluster.Hosts[0].Spec.BootMACAddress}}
-		network.Spec.NetConfig.Raw = []byte("interfaces:\n- name: eth0\n  type: ethernet\n  state: up\n  ipv4: {enabled: " +
-			"true, address: [{ip: 192.168.111.77, prefix-length: 24}]}\n")
+		network.Spec.Config = json.RawMessage(`{"interfaces": [{"name": "eth0", "type": "ethernet", "state": "up",
+			"ipv4": {"enabled": true, "address": [{"ip": "192.168.111.77", "prefix-length": 24}]}}]}`)
 		Expect(laboratory.Client().Create(ctx, network)).To(Succeed())
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0)

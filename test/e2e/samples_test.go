@@ -12,7 +12,6 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -22,6 +21,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/argocd"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -224,7 +224,8 @@ func expectArchitectures(wanted ...string) func(ctx context.Context, cluster *la
 		for _, m := range s.Machines {
 			architecture := nodeOf(ctx, workloadOf(cluster), m).Labels[corev1.LabelArchStable]
 			found = append(found, architecture)
-			Expect(m.Agent.Status.Inventory.Cpu.Architecture).To(Equal(map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[architecture]))
+			Expect(m.Agent.Labels).To(HaveKeyWithValue("inventory.agent-install.openshift.io/cpu-architecture",
+				map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[architecture]))
 		}
 		Expect(found).To(Equal(wanted))
 	}

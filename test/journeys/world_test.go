@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	hiveagent "github.com/openshift/hive/apis/hive/v1/agent"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -177,8 +177,9 @@ func (w *world) change(host *hosts.Host, change func(*aiv1beta1.AgentSpec)) {
 	w.Helper()
 	w.Eventually(func() error {
 		agent := w.agent(host)
+		read := agent.DeepCopy()
 		change(&agent.Spec)
-		return w.Client().Update(w.ctx, agent)
+		return w.Client().Patch(w.ctx, agent, client.MergeFrom(read))
 	}).Should(Succeed())
 }
 
@@ -187,7 +188,7 @@ func (w *world) bind(host *hosts.Host, cluster *lab.Cluster, role models.HostRol
 	w.Helper()
 	w.change(host, func(spec *aiv1beta1.AgentSpec) {
 		spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: namespace, Name: cluster.Name}
-		spec.Role, spec.Hostname = role, nodeName(host)
+		spec.Role, spec.Hostname = aiv1beta1.HostRole(role), nodeName(host)
 		spec.NodeLabels = map[string]string{"laboratory/rack": "one"}
 		spec.IgnitionConfigOverrides = `{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/kubernetes/kubelet-env",` +
 			`"mode":420,"overwrite":true,"contents":{"source":"data:,CUSTOM_KUBELET_LABELS=metal3.io/uuid=` + host.Name() + `%0A"}}]}}`

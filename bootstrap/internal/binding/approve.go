@@ -3,13 +3,12 @@ package binding
 import (
 	"context"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -33,7 +32,7 @@ func (b *Binder) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
 		return s.Blockf(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name,
 			explained(assisted.RedactURLs(synced.Message))), nil
-	case agent.Status.DebugInfo.State != models.HostStatusKnown || synced.Status != corev1.ConditionTrue:
+	case agent.Status.DebugInfo.State != aiv1beta1.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	case agent.Status.Role != s.Wanted.Role:

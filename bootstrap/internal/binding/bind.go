@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -139,7 +138,7 @@ func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 		}
 		return s.Blockf(stage, bootstrapv1.ClusterNotAcceptingHostsReason,
 			"%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name), nil
-	case !facts.Bound(agent) && agent.Status.DebugInfo.State != models.HostStatusKnownUnbound:
+	case !facts.Bound(agent) && agent.Status.DebugInfo.State != aiv1beta1.HostStatusKnownUnbound:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	}

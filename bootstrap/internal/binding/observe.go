@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -21,28 +21,28 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	info := agent.Status.DebugInfo
 	message := assisted.RedactURLs(info.StateInfo)
 	switch info.State {
-	case models.HostStatusInstalled, models.HostStatusAddedToExistingCluster:
-		Reached(s, models.HostStageDone)
+	case aiv1beta1.HostStatusInstalled, aiv1beta1.HostStatusAddedToExistingCluster:
+		Reached(s, aiv1beta1.HostStageDone)
 		s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
 		s.Pass(stage, "")
 		return true, nil
-	case models.HostStatusError, models.HostStatusCancelled:
+	case aiv1beta1.HostStatusError, aiv1beta1.HostStatusCanceled:
 		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
 			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name,
 				message)
 		}
 		return s.Blockf(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message), nil
-	case models.HostStatusInstallingPendingUserAction:
+	case aiv1beta1.HostStatusInstallingPendingUserAction:
 		return s.Blockf(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message), nil
-	case models.HostStatusInstalling, models.HostStatusInstallingInProgress:
-		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, models.HostStageStartingInstallation))
+	case aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress:
+		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, aiv1beta1.HostStageStartingInstallation))
 		return s.Blockf(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name), nil
-	case models.HostStatusDisconnected:
+	case aiv1beta1.HostStatusDisconnected:
 		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console",
 			agent.Name)
 		return s.Disconnected(stage, b.clock.Now()), nil
-	case models.HostStatusInsufficient, models.HostStatusPendingForInput, models.HostStatusPreparingFailed:
+	case aiv1beta1.HostStatusInsufficient, aiv1beta1.HostStatusPendingForInput, aiv1beta1.HostStatusPreparingFailed:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	}
@@ -57,7 +57,7 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 // Reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the
 // percentage of the stage are set only if the Agent reports the same stage. Values that tick within a stage are
 // left out, because each tick would be a write.
-func Reached(s *scope.Scope, stage models.HostStage) {
+func Reached(s *scope.Scope, stage aiv1beta1.HostStage) {
 	progress := &s.Agent.Status.Progress
 	s.Status.InstallationProgress, s.Status.InstallationStageStartTime, s.Status.InstallationPercentage = bound.Value(string(stage)), nil, nil
 	if progress.CurrentStage == stage {

@@ -3,10 +3,9 @@ package binding
 import (
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // Settling is how long the validations of a host may fail before the failure is reported. Right after the

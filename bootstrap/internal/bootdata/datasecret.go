@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -91,7 +91,7 @@ func (d *Publisher) applyDataSecret(ctx context.Context, s *scope.Scope, mode bo
 // sourceDigest identifies the source of the data. Without authentication, assisted-service's URLs stay the same
 // when the ignition changes, so that the generations of the InfraEnv and its NMStateConfigs count as well. The
 // digest does not show that the content of the pull secret changed.
-func sourceDigest(infraEnv *assisted.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
+func sourceDigest(infraEnv *aiv1beta1.InfraEnv, networks []*aiv1beta1.NMStateConfig, mode bootmode.Mode, source string) string {
 	parts := []string{string(mode.Name())}
 	if mode.UserDataFollowsSource() {
 		parts = append(parts, source, strconv.FormatInt(infraEnv.Generation, 10))

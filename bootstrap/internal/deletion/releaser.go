@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -24,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -191,7 +191,7 @@ func (d *Releaser) DeleteLeftAgents(ctx context.Context, s *scope.Scope) (bool, 
 // ConfirmDeleted returns true once the API server has no InfraEnv of the config. The cache may lack an InfraEnv
 // that was created a moment ago, and no controller would delete it later.
 func (d *Releaser) ConfirmDeleted(ctx context.Context, s *scope.Scope) (bool, error) {
-	list := &assisted.InfraEnvList{}
+	list := &aiv1beta1.InfraEnvList{}
 	ours := client.MatchingLabels{bootstrapv1.ConfigNameLabel: format.MustFormatValue(s.Config.Name)}
 	if err := d.live.List(ctx, list, client.InNamespace(s.Config.Namespace), ours); err != nil {
 		return false, fmt.Errorf("cannot look for InfraEnvs: %w", err)

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 

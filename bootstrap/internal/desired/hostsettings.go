@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/openshift/assisted-service/models"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -30,8 +29,8 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 	}
 	annotations := f.Host.Annotations
 	settings.hostname, settings.ignition = annotations[metal3.HostnameAnnotation], annotations[metal3.IgnitionAnnotation]
-	switch role := models.HostRole(annotations[metal3.RoleAnnotation]); role {
-	case "", models.HostRoleAutoAssign, f.Role():
+	switch role := aiv1beta1.HostRole(annotations[metal3.RoleAnnotation]); role {
+	case "", aiv1beta1.HostRoleAutoAssign, f.Role():
 	default:
 		return settings, invalid(
 			"BareMetalHost %s is for the role %s by its annotation %s, but Machine %s is a %s: choose its hosts by hostSelector, or correct "+

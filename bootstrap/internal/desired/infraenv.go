@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,13 +18,14 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // InfraEnv returns the InfraEnv of the Machine's host for its boot mode. It has no cluster reference: a host is
 // bound only after it is identified. It has no owner reference: the finalizer decides what is deleted with an
 // InfraEnv.
-func InfraEnv(f *facts.Facts) (*assisted.InfraEnv, error) {
+func InfraEnv(f *facts.Facts) (*aiv1beta1.InfraEnv, error) {
 	spec := &f.Config.Spec
 	override := f.Config.Annotations[bootstrapv1.DiscoveryIgnitionOverrideAnnotation]
 	if override != "" && !json.Valid([]byte(override)) {
@@ -42,7 +41,7 @@ func InfraEnv(f *facts.Facts) (*assisted.InfraEnv, error) {
 	if err != nil {
 		return nil, err
 	}
-	infraEnv := &assisted.InfraEnv{
+	infraEnv := &aiv1beta1.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: f.Config.Namespace,
 			Name:      f.Machine.Name,
@@ -51,7 +50,7 @@ func InfraEnv(f *facts.Facts) (*assisted.InfraEnv, error) {
 				bootstrapv1.ConfigNameLabel: format.MustFormatValue(f.Config.Name),
 			},
 		},
-		Spec: assisted.InfraEnvSpec{InfraEnvSpec: aiv1beta1.InfraEnvSpec{
+		Spec: aiv1beta1.InfraEnvSpec{
 			PullSecretRef:          &corev1.LocalObjectReference{Name: f.PullSecretName()},
 			AdditionalNTPSources:   spec.AdditionalNTPSources,
 			SSHAuthorizedKey:       spec.SSHAuthorizedKey,
@@ -61,7 +60,7 @@ func InfraEnv(f *facts.Facts) (*assisted.InfraEnv, error) {
 			OSImageVersion:         osImageVersion(f),
 			MirrorRegistryRef:      MirrorRegistry(f),
 			ImageType:              imageType,
-		}},
+		},
 	}
 	if f.Cluster.UID != "" {
 		infraEnv.Annotations = map[string]string{contract.ClusterUIDAnnotation: string(f.Cluster.UID)}
@@ -106,11 +105,11 @@ func agentLabels(spec *bootstrapv1.OpenshiftAssistedConfigSpec) (map[string]stri
 
 // imageType returns the image type of the config. The discovery ignition, which replaces an ISO, holds static
 // networks only if the ISO would be a full one.
-func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.BootMode) (models.ImageType, error) {
+func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.BootMode) (aiv1beta1.ImageType, error) {
 	switch {
 	case mode == bootstrapv1.BootModeLiveISO:
 		// The default of assisted-service is a minimal image, which needs a download that not every network allows.
-		return cmp.Or(models.ImageType(spec.ImageType), models.ImageTypeFullIso), nil
+		return cmp.Or(aiv1beta1.ImageType(spec.ImageType), aiv1beta1.ImageTypeFullIso), nil
 	case len(spec.DiscoveryKernelArguments) > 0:
 		return "", fmt.Errorf(
 			"spec.discoveryKernelArguments apply to the live ISO, but the host boots in mode %s: remove them, or set spec.bootMode to %s",
@@ -128,7 +127,7 @@ func imageType(spec *bootstrapv1.OpenshiftAssistedConfigSpec, mode bootstrapv1.B
 	case spec.RootDeviceHints != nil:
 		return "", ineffectiveHints(mode)
 	}
-	return models.ImageTypeFullIso, nil
+	return aiv1beta1.ImageTypeFullIso, nil
 }
 
 // osImageVersion returns the version of the config. Otherwise it returns the minor version that the cluster

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -17,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -113,7 +112,7 @@ func addPoolLabel(f *facts.Facts, node *nodeIdentity) error {
 	if pool == "" || pool == defaultPool {
 		return nil
 	}
-	if f.Role() != models.HostRoleWorker {
+	if f.Role() != aiv1beta1.HostRoleWorker {
 		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool %s: remove it", f.Role())
 	}
 	node.labels["node-role.kubernetes.io/"+pool] = ""

@@ -4,26 +4,25 @@ import (
 	"slices"
 	"strings"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // stagesFromReboot are the stages in which a host boots, or has booted, its installed disk.
-var stagesFromReboot = []models.HostStage{
-	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
+var stagesFromReboot = []aiv1beta1.HostStage{
+	aiv1beta1.HostStageRebooting, aiv1beta1.HostStageWaitingForIgnition, aiv1beta1.HostStageConfiguring,
+	aiv1beta1.HostStageJoined, aiv1beta1.HostStageDone,
 }
 
 // beforeInstallation are the states of a bound host before its installation.
 var beforeInstallation = []string{
-	models.HostStatusBinding,
-	models.HostStatusDiscovering,
-	models.HostStatusKnown,
-	models.HostStatusInsufficient,
-	models.HostStatusPendingForInput,
-	models.HostStatusDisconnected,
+	aiv1beta1.HostStatusBinding,
+	aiv1beta1.HostStatusDiscovering,
+	aiv1beta1.HostStatusKnown,
+	aiv1beta1.HostStatusInsufficient,
+	aiv1beta1.HostStatusPendingForInput,
+	aiv1beta1.HostStatusDisconnected,
 }
 
 // Bound reports whether the Agent belongs to a cluster by its spec.
@@ -48,8 +47,8 @@ func Untouched(agent *aiv1beta1.Agent) bool {
 
 // Installed reports whether assisted-service has finished the installation of the host of an Agent.
 func Installed(agent *aiv1beta1.Agent) bool {
-	return agent.Status.DebugInfo.State == models.HostStatusInstalled ||
-		agent.Status.DebugInfo.State == models.HostStatusAddedToExistingCluster
+	return agent.Status.DebugInfo.State == aiv1beta1.HostStatusInstalled ||
+		agent.Status.DebugInfo.State == aiv1beta1.HostStatusAddedToExistingCluster
 }
 
 // InUse returns why an Agent shows that its server is in use, for messages; "" if it does not. An Agent that
@@ -80,7 +79,7 @@ func InfraEnvOf(agent *aiv1beta1.Agent) string { return agent.Labels[aiv1beta1.I
 
 // OwnInfraEnv reports whether an InfraEnv of this name belongs to the Machine.
 func (f *Facts) OwnInfraEnv(name string) bool {
-	return slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == name })
+	return slices.ContainsFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == name })
 }
 
 // IsRecorded reports whether the status records the Agent as the Machine's.
@@ -159,9 +158,9 @@ func (f *Facts) MayHaveNode(agent *aiv1beta1.Agent) bool {
 		return false
 	}
 	switch agent.Status.DebugInfo.State {
-	case models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction:
+	case aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress, aiv1beta1.HostStatusInstallingPendingUserAction:
 		return BootedItsDisk(agent) || f.Installation().Phase != assisted.PhaseFailed
-	case models.HostStatusError, models.HostStatusCancelled:
+	case aiv1beta1.HostStatusError, aiv1beta1.HostStatusCanceled:
 		return BootedItsDisk(agent)
 	case "":
 		return f.Config.Status.InstallationProgress != ""

@@ -5,26 +5,25 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func TestMayHaveNode(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		state    string
-		stage    models.HostStage
+		stage    aiv1beta1.HostStage
 		progress string
 		wanted   bool
 	}{
 		"not bound":                            {"known", "", "", false},
-		"being written":                        {"installing-in-progress", models.HostStageWritingImageToDisk, "", true},
-		"installed":                            {"installed", models.HostStageDone, "", true},
-		"failed before it booted its disk":     {"error", models.HostStageWritingImageToDisk, "Installing", false},
-		"failed after it booted its disk":      {"error", models.HostStageJoined, "Rebooting", true},
+		"being written":                        {"installing-in-progress", aiv1beta1.HostStageWritingImageToDisk, "", true},
+		"installed":                            {"installed", aiv1beta1.HostStageDone, "", true},
+		"failed before it booted its disk":     {"error", aiv1beta1.HostStageWritingImageToDisk, "Installing", false},
+		"failed after it booted its disk":      {"error", aiv1beta1.HostStageJoined, "Rebooting", true},
 		"no state, and it was being installed": {"", "", "Installing", true},
 		"no state, and it was never installed": {"", "", "", false},
 	} {
@@ -42,8 +41,8 @@ func TestHostOfAbandonedInstallationHasNoNode(t *testing.T) {
 	g := NewWithT(t)
 	f := &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Install: &hiveext.AgentClusterInstall{}}
 	rebooted, installed := &aiv1beta1.Agent{}, &aiv1beta1.Agent{}
-	rebooted.Status.DebugInfo.State, rebooted.Status.Progress.CurrentStage = models.HostStatusError, models.HostStageRebooting
-	installed.Status.DebugInfo.State = models.HostStatusInstalled
+	rebooted.Status.DebugInfo.State, rebooted.Status.Progress.CurrentStage = aiv1beta1.HostStatusError, aiv1beta1.HostStageRebooting
+	installed.Status.DebugInfo.State = aiv1beta1.HostStatusInstalled
 	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue())
 	f.Install.Annotations = map[string]string{"bootstrap.cluster.x-k8s.io/installation-given-up": ""}
 	g.Expect(f.MayHaveNode(rebooted)).To(BeTrue(), "the installation has not failed")

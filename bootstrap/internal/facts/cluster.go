@@ -4,24 +4,24 @@ import (
 	"fmt"
 
 	"github.com/blang/semver/v4"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 // Role returns the role of the host in the cluster.
-func (f *Facts) Role() models.HostRole {
+func (f *Facts) Role() aiv1beta1.HostRole {
 	if _, controlPlane := f.Machine.Labels[clusterv1.MachineControlPlaneLabel]; !controlPlane {
-		return models.HostRoleWorker
+		return aiv1beta1.HostRoleWorker
 	}
 	if f.isArbiter() {
-		return models.HostRoleArbiter
+		return aiv1beta1.HostRoleArbiter
 	}
-	return models.HostRoleMaster
+	return aiv1beta1.HostRoleMaster
 }
 
 func (f *Facts) isArbiter() bool { return f.Config.Spec.Role == bootstrapv1.HostRoleArbiter }
@@ -31,7 +31,7 @@ func (f *Facts) isArbiter() bool { return f.Config.Spec.Role == bootstrapv1.Host
 func (f *Facts) RoleConflict() string {
 	_, marked := f.Config.Labels[bootstrapv1.ArbiterLabel]
 	switch {
-	case f.isArbiter() && f.Role() != models.HostRoleArbiter:
+	case f.isArbiter() && f.Role() != aiv1beta1.HostRoleArbiter:
 		return fmt.Sprintf(
 			"spec.role is %s, but Machine %s does not belong to a control plane: it lacks the label %s. If it does, restore the label. Else "+
 				"delete the Machine, which wipes its host, and leave spec.role to the control plane provider",
@@ -54,7 +54,7 @@ func (f *Facts) RoleConflict() string {
 			f.Install.Name,
 			f.Machine.Name,
 		)
-	case marked && f.Role() == models.HostRoleMaster:
+	case marked && f.Role() == aiv1beta1.HostRoleMaster:
 		return fmt.Sprintf(
 			"the label %s marks an arbiter, but spec.role does not: remove the label, and it becomes a master; or delete Machine %s, which "+
 				"wipes its host, and one of the missing role takes its place",
@@ -83,7 +83,7 @@ func (f *Facts) withArbiter() bool {
 
 // Fenced reports whether the other node of the cluster fences the Machine's host.
 func (f *Facts) Fenced() bool {
-	return f.Machine != nil && f.TwoNodes() && f.Role() == models.HostRoleMaster
+	return f.Machine != nil && f.TwoNodes() && f.Role() == aiv1beta1.HostRoleMaster
 }
 
 // FencingSecretName returns the name of the Secret from which assisted-service reads the credentials of the
@@ -169,12 +169,12 @@ func (f *Facts) ClusterDeleting() bool {
 func (f *Facts) AcceptanceBlocker() string {
 	installation := f.Installation()
 	switch {
-	case f.TwoNodes() && f.Role() == models.HostRoleWorker:
+	case f.TwoNodes() && f.Role() == aiv1beta1.HostRoleWorker:
 		return "a two-node cluster with fencing has no workers: if this cluster is one, " +
 			"delete the MachineDeployment, which wipes the hosts of its Machines"
 	case !installation.AcceptsHosts:
 		return fmt.Sprintf("the cluster does not accept hosts in state %q", installation.State)
-	case !installation.DayTwo && f.Role() == models.HostRoleWorker && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:
+	case !installation.DayTwo && f.Role() == aiv1beta1.HostRoleWorker && f.Install.Spec.ProvisionRequirements.WorkerAgents == 0:
 		return "the cluster is installed without workers"
 	}
 	return ""

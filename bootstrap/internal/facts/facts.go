@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,7 +16,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/annotations"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -45,8 +44,8 @@ type Facts struct {
 	RunningRelease string
 	// InfraEnvs are the InfraEnvs of this config: one, or more after a fault. Namesake is the InfraEnv with
 	// the name of the Machine.
-	InfraEnvs []*assisted.InfraEnv
-	Namesake  *assisted.InfraEnv
+	InfraEnvs []*aiv1beta1.InfraEnv
+	Namesake  *aiv1beta1.InfraEnv
 	// NamesakeUnlabeled is true if this provider created the Namesake, and another client removed the label
 	// by which it is found.
 	NamesakeUnlabeled bool

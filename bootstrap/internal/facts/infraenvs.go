@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
@@ -31,7 +31,7 @@ func (f *Facts) Owner() contract.Owner {
 // former Cluster has left it behind. An InfraEnv without field managers, but with all labels and annotations of the
 // config, belongs to the config once a host is chosen (see InfraEnvAdvice). Without a host the InfraEnv may serve
 // the running server of a former Machine with the same name.
-func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) string {
+func (f *Facts) ForeignInfraEnv(infraEnv *aiv1beta1.InfraEnv, created bool) string {
 	owner := f.Owner()
 	if f.Cluster == nil || f.DataHandedOut() {
 		owner.Former = []types.UID{types.UID(infraEnv.Annotations[contract.ClusterUIDAnnotation])}
@@ -59,7 +59,7 @@ func (f *Facts) ForeignInfraEnv(infraEnv *assisted.InfraEnv, created bool) strin
 func (f *Facts) hostKnown() bool { return f.InfraMachine != nil && f.HostChosen() }
 
 // otherConfigOf returns the name of the other config that an InfraEnv serves, or "".
-func (f *Facts) otherConfigOf(infraEnv *assisted.InfraEnv) string {
+func (f *Facts) otherConfigOf(infraEnv *aiv1beta1.InfraEnv) string {
 	name := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	if name == format.MustFormatValue(f.Config.Name) {
 		return ""
@@ -68,7 +68,7 @@ func (f *Facts) otherConfigOf(infraEnv *assisted.InfraEnv) string {
 }
 
 // otherUse returns what uses an InfraEnv, for messages, or "". This provider sets neither spec.clusterRef nor an owner.
-func otherUse(infraEnv *assisted.InfraEnv) string {
+func otherUse(infraEnv *aiv1beta1.InfraEnv) string {
 	if ref := infraEnv.Spec.ClusterRef; ref != nil {
 		return fmt.Sprintf("it serves ClusterDeployment %s by spec.clusterRef", bound.Value(ref.Name))
 	}
@@ -81,7 +81,7 @@ func otherUse(infraEnv *assisted.InfraEnv) string {
 // InfraEnvAdvice returns, for messages, how a user makes a foreign InfraEnv with the name of the Machine belong to the
 // config. It is "" if the InfraEnv names another owner: that owner's Agents would be deleted together with the
 // Machine. It is also "" until a host is chosen, because the deletion of the Machine wipes nothing until then.
-func (f *Facts) InfraEnvAdvice(infraEnv *assisted.InfraEnv) string {
+func (f *Facts) InfraEnvAdvice(infraEnv *aiv1beta1.InfraEnv) string {
 	owner, missing := f.Owner(), f.infraEnvMarksMissing(infraEnv)
 	former := owner.FormerCluster(infraEnv)
 	owner.Former = []types.UID{former}
@@ -101,7 +101,7 @@ func (f *Facts) InfraEnvAdvice(infraEnv *assisted.InfraEnv) string {
 
 // infraEnvMarksMissing returns the labels and annotations that identify the InfraEnv of the config, and that an InfraEnv
 // lacks. The UID of a missing Cluster is unknown and not returned.
-func (f *Facts) infraEnvMarksMissing(infraEnv *assisted.InfraEnv) []string {
+func (f *Facts) infraEnvMarksMissing(infraEnv *aiv1beta1.InfraEnv) []string {
 	owner := f.Owner()
 	var missing []string
 	for _, mark := range []struct{ kind, key, found, wanted string }{

@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -34,7 +33,7 @@ func (f *Facts) NetworksMissing() bool {
 // NetworksPending reports whether assisted-service has not added the first NMStateConfig to the image of an
 // InfraEnv yet. It reports that with a download URL. A further NMStateConfig, or a change, only changes the
 // URL of the image.
-func (f *Facts) NetworksPending(infraEnv *assisted.InfraEnv) bool {
+func (f *Facts) NetworksPending(infraEnv *aiv1beta1.InfraEnv) bool {
 	return len(f.Networks) > 0 && infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL == "" && !f.DataHandedOut()
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,7 +29,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -90,7 +89,7 @@ func (g *Gatherer) Gather(ctx context.Context, config *bootstrapv1.OpenshiftAssi
 }
 
 func (g *Gatherer) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
-	list := &assisted.InfraEnvList{}
+	list := &aiv1beta1.InfraEnvList{}
 	if err := g.client.List(ctx, list, client.InNamespace(f.Config.Namespace),
 		client.MatchingFields{informer.InfraEnvByConfig: format.MustFormatValue(f.Config.Name)}); err != nil {
 		return fmt.Errorf("cannot look for InfraEnvs: %w", err)
@@ -103,7 +102,7 @@ func (g *Gatherer) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
 	}
 	var err error
 	if f.Namesake, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.Machine.Name},
-		&assisted.InfraEnv{}); err != nil || f.Namesake == nil {
+		&aiv1beta1.InfraEnv{}); err != nil || f.Namesake == nil {
 		return err
 	}
 	if f.NamesakeUnlabeled = unlabeled(f.Namesake); f.NamesakeUnlabeled {
@@ -114,7 +113,7 @@ func (g *Gatherer) gatherInfraEnvs(ctx context.Context, f *facts.Facts) error {
 
 // unlabeled reports whether we created an InfraEnv, and another client removed the label by which we find the
 // InfraEnv.
-func unlabeled(infraEnv *assisted.InfraEnv) bool {
+func unlabeled(infraEnv *aiv1beta1.InfraEnv) bool {
 	_, labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	return !labeled && writer.Wrote(infraEnv)
 }
@@ -123,7 +122,7 @@ func unlabeled(infraEnv *assisted.InfraEnv) bool {
 // together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster. It runs after
 // Host, because without a host an InfraEnv whose field managers were lost is foreign.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
-	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })
+	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })
 	if f.Namesake != nil {
 		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, writer.Wrote(f.Namesake))
 		f.NamesakeUnlabeled = f.NamesakeUnlabeled && f.NamesakeForeign == ""
@@ -135,7 +134,7 @@ func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
 // Machine. If a Machine of that name exists, the InfraEnv belongs to the existing Machine.
 func (g *Gatherer) gatherLeftInfraEnv(ctx context.Context, f *facts.Facts) error {
 	key := client.ObjectKeyFromObject(f.Config)
-	left, err := kube.Read(ctx, g.client, key, &assisted.InfraEnv{})
+	left, err := kube.Read(ctx, g.client, key, &aiv1beta1.InfraEnv{})
 	if err != nil || left == nil || !unlabeled(left) {
 		return err
 	}
@@ -417,7 +416,7 @@ func (g *Gatherer) addMade(f *facts.Facts, again *reconcile.Requeue) {
 	if left == 0 {
 		return
 	}
-	if slices.ContainsFunc(f.InfraEnvs, func(e *assisted.InfraEnv) bool { return e.Name == made.Name }) {
+	if slices.ContainsFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return e.Name == made.Name }) {
 		g.writer.Created.Forget(key) // the cache has it, and lacks it later only if it is deleted
 		return
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -30,7 +30,7 @@ import (
 func TestCreatedInfraEnvIsAFactBeforeTheCacheShowsIt(t *testing.T) {
 	g, scheme := NewWithT(t), runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, assisted.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
+		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, aiv1beta1.AddToScheme, hivev1.AddToScheme, metal3.AddToScheme,
 	} {
 		g.Expect(add(scheme)).To(Succeed())
 	}
@@ -49,7 +49,7 @@ func TestCreatedInfraEnvIsAFactBeforeTheCacheShowsIt(t *testing.T) {
 	watch := func(context.Context, *unstructured.Unstructured) error { return nil }
 	gatherer := New(w, c, claims.New(c), &atomic.Bool{}, watch)
 
-	created := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "m"}}
+	created := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "m"}}
 	created.Labels = map[string]string{bootstrapv1.ConfigNameLabel: "m"}
 	w.Created.Record(client.ObjectKeyFromObject(config), created, "")
 	s, err := gatherer.Gather(t.Context(), config)

@@ -5,14 +5,13 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // TestClockStepChangesOnlyReports: the clock of the manager may step, and the clocks behind other timestamps
@@ -34,7 +33,7 @@ func TestClockStepChangesOnlyReports(t *testing.T) {
 			t.Helper()
 			w := joined(t)
 			w.remove(w.config())
-			w.remove(read(w, "m", &assisted.InfraEnv{}))
+			w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 			return w
 		},
 	} {
@@ -63,7 +62,7 @@ func TestClockStepChangesOnlyReports(t *testing.T) {
 func (w *world) others() []string {
 	w.t.Helper()
 	var versions []string
-	for _, list := range []client.ObjectList{&assisted.InfraEnvList{}, &aiv1beta1.AgentList{}, &corev1.SecretList{}} {
+	for _, list := range []client.ObjectList{&aiv1beta1.InfraEnvList{}, &aiv1beta1.AgentList{}, &corev1.SecretList{}} {
 		w.Expect(w.List(w.t.Context(), list)).To(Succeed())
 		w.Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			object := o.(client.Object) //nolint:forcetypeassert // all are client objects

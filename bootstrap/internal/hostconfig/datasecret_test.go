@@ -9,7 +9,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -22,7 +21,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -31,7 +30,7 @@ import (
 // offer sets other URLs of the image in the InfraEnv, as assisted-service does.
 func (w *world) offer(iso, ignition string) {
 	w.t.Helper()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.ISODownloadURL = iso
 		infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = ignition
@@ -151,7 +150,7 @@ func TestOutdatedIgnition(t *testing.T) {
 			w.downloaded()
 			w.Expect(w.data()).To(Equal(first))
 			before := read(w, "m", &corev1.Secret{}).Annotations[desired.SourceAnnotation]
-			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 			w.change(infraEnv, func() { infraEnv.Generation++ })
 			w.reconcile()
 			w.Expect(w.downloaded().RequeueAfter).NotTo(BeZero(), "polled again")
@@ -434,19 +433,19 @@ func TestChangedSettingsReachUnusedInfraEnv(t *testing.T) {
 	config := w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = []string{"ntp.example"} })
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"))
 	w.create(discovered("a", "m", bootMAC))
 	config = w.config()
 	w.change(config, func() { config.Spec.AdditionalNTPSources = nil })
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"),
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf("ntp.example"),
 		"an InfraEnv stays unchanged after a host has booted its image")
 }
 
 func TestImageFailureAndRecovery(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.Conditions = []conditionsv1.Condition{{
 			Type: aiv1beta1.ImageCreatedCondition, Status: corev1.ConditionFalse, Reason: "ImageCreationError", Message: "cannot reach " +

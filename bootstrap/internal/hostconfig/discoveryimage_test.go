@@ -6,13 +6,12 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // TestSettingsUnknownToAssistedService: a condition reports an assisted-service that is too old for a field.
@@ -42,7 +41,7 @@ func TestSettingsUnknownToAssistedService(t *testing.T) {
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "another setting is rejected now")
 	w.refusal = nil
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NTPSources).To(ConsistOf("ntp.example", "other.example"))
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NTPSources).To(ConsistOf("ntp.example", "other.example"))
 }
 
 func TestAgentsThatFreezeDiscoverySettings(t *testing.T) {
@@ -80,7 +79,7 @@ func TestAgentsThatFreezeDiscoverySettings(t *testing.T) {
 			if tc.frozen {
 				sources = nil
 			}
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf(sources))
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.AdditionalNTPSources).To(ConsistOf(sources))
 		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // TestFormerMachineOfSameNameIsIgnored: the next Machine of a control plane takes the name of the replaced
@@ -131,7 +131,7 @@ func TestDeletedInfraEnvBootsNoHost(t *testing.T) {
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.Expect(w.config().Status.DataSecretName).To(BeEmpty())
 
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() { infraEnv.Finalizers = nil })
 	w.reconcile()
 	w.makeImage()
@@ -144,26 +144,26 @@ func TestInfraEnvMissingInCacheIsDeleted(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.cache.Client = interceptor.NewClient(w.cached(), interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, hidden := obj.(*assisted.InfraEnv); hidden {
+			if _, hidden := obj.(*aiv1beta1.InfraEnv); hidden {
 				return apierrors.NewNotFound(schema.GroupResource{Resource: "infraenvs"}, key.Name)
 			}
 			return c.Get(ctx, key, obj, opts...)
 		},
 		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
-			if _, hidden := list.(*assisted.InfraEnvList); hidden {
+			if _, hidden := list.(*aiv1beta1.InfraEnvList); hidden {
 				return nil
 			}
 			return c.List(ctx, list, opts...)
 		},
 	})
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{})
+	read(w, "m", &aiv1beta1.InfraEnv{})
 	w.clock = w.clock.Add(time.Minute)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	config := w.config()
 	w.remove(config)
 	w.reconcile()
-	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), &assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"))
+	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), &aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"))
 	w.reconcile()
 	w.Expect(w.Get(t.Context(), client.ObjectKeyFromObject(config), config)).To(MatchError(apierrors.IsNotFound, "not found"))
 }

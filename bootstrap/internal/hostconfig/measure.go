@@ -3,13 +3,13 @@ package hostconfig
 import (
 	"slices"
 
-	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
@@ -40,7 +40,7 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, 
 	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool {
 		return slices.ContainsFunc(events, func(e findings.Event) bool { return e.Reason == reason })
 	}))
-	if stage := after.Status.InstallationProgress; stage != string(models.HostStageDone) {
+	if stage := after.Status.InstallationProgress; stage != string(aiv1beta1.HostStageDone) {
 		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
 	}
 }

@@ -1,11 +1,11 @@
 package hostconfig
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStateConfig {
@@ -21,7 +21,7 @@ func staticNetwork(name, mac string, labels map[string]string) *aiv1beta1.NMStat
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec: aiv1beta1.NMStateConfigSpec{
 			Interfaces: []*aiv1beta1.Interface{{Name: "eth0", MacAddress: mac}},
-			NetConfig:  aiv1beta1.NetConfig{Raw: aiv1beta1.RawNetConfig("interfaces: []")},
+			Config:     json.RawMessage(`{"interfaces":[]}`),
 		},
 	}
 }
@@ -37,7 +37,7 @@ func static() map[string]client.Object {
 // takeIn builds the NMStateConfigs into the image, as assisted-service does.
 func (w *world) takeIn() {
 	w.t.Helper()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
 		infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "http://service.example/static-network-config"
 	})
@@ -49,7 +49,7 @@ func TestHostWaitsForNMStateConfig(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
 	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("net=lab"), "the selector is named")
 	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"},
-		&assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is created")
+		&aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no image without addresses is created")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
@@ -70,7 +70,7 @@ func TestImageWithoutNMStateConfig(t *testing.T) {
 	w.makeImage()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForNMStateConfigReason)
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"),
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.NMStateConfigLabelSelector.MatchLabels).To(HaveKeyWithValue("net", "lab"),
 		"the InfraEnv has the selector")
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()

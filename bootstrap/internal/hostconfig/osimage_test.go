@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // upgraded returns a world with a cluster that was installed with 4.19.3 and whose control-plane Machines
@@ -40,7 +40,7 @@ func controlPlaneMachine(name, cluster, release string) client.Object {
 
 func (w *world) osImageVersion() string {
 	w.t.Helper()
-	return read(w, "m", &assisted.InfraEnv{}).Spec.OSImageVersion
+	return read(w, "m", &aiv1beta1.InfraEnv{}).Spec.OSImageVersion
 }
 
 func TestDiscoveryImageHasRunningRelease(t *testing.T) {
@@ -84,7 +84,7 @@ func TestDiscoveryImageOfBootingHostStays(t *testing.T) {
 	upgrade("4.22.1")
 	w.Expect(w.osImageVersion()).To(Equal("4.21"))
 
-	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	w.reconcile()
 	w.reconcile()
 	w.Expect(w.osImageVersion()).To(Equal("4.22"), "a recreated image has the running release")

@@ -5,7 +5,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
@@ -59,14 +58,14 @@ func TestUnregisteredClusterGetsNoImage(t *testing.T) {
 	_, install := w.registration()
 	w.setState(install, "")
 	w.reconcile()
-	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
+	err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})
 	w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
 	w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("assisted-service has not registered the cluster of " +
 		"AgentClusterInstall cp: see condition Installed of OpenshiftAssistedControlPlane cp"))
 	w.setState(install, "insufficient")
 	w.reconcile()
-	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})).To(Succeed())
+	w.Expect(w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})).To(Succeed())
 }
 
 // TestHostWithImageNeedsNoState: assisted-service clears the state temporarily, for example without its
@@ -94,7 +93,7 @@ func TestForeignClusterGetsNoImage(t *testing.T) {
 			deployment, install := w.registration()
 			tc.change(w, deployment, install)
 			w.reconcile()
-			err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &assisted.InfraEnv{})
+			err := w.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "m"}, &aiv1beta1.InfraEnv{})
 			w.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "no host can boot its image")
 			w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, tc.reason)
 			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring(tc.message))
@@ -188,27 +187,27 @@ func TestImageHasMirrorsOfCluster(t *testing.T) {
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForAgentClusterInstallReason)
 	w.create(install)
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.MirrorRegistryRef).To(Equal(install.Spec.MirrorRegistryRef))
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.MirrorRegistryRef).To(Equal(install.Spec.MirrorRegistryRef))
 }
 
 // foreignInfraEnvs are InfraEnvs with the name of the Machine and the label of its config that are foreign.
 var foreignInfraEnvs = map[string]struct {
-	change  func(infraEnv *assisted.InfraEnv)
+	change  func(infraEnv *aiv1beta1.InfraEnv)
 	message string
 }{
 	"of another Cluster": {
-		func(e *assisted.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" },
+		func(e *aiv1beta1.InfraEnv) { e.Labels[clusterv1.ClusterNameLabel] = "another" },
 		"it belongs to Cluster another",
 	},
 	"of another config": {
-		func(e *assisted.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" },
+		func(e *aiv1beta1.InfraEnv) { e.Labels[bootstrapv1.ConfigNameLabel] = "another" },
 		"it serves OpenshiftAssistedConfig another",
 	},
-	"created by another client": {func(*assisted.InfraEnv) {}, "another client created it"},
+	"created by another client": {func(*aiv1beta1.InfraEnv) {}, "another client created it"},
 }
 
-func foreignInfraEnv(name string, change func(*assisted.InfraEnv)) *assisted.InfraEnv {
-	infraEnv := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{
+func foreignInfraEnv(name string, change func(*aiv1beta1.InfraEnv)) *aiv1beta1.InfraEnv {
+	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{
 		Namespace: namespace, Name: name, UID: "foreign",
 		Labels: map[string]string{clusterv1.ClusterNameLabel: "c", bootstrapv1.ConfigNameLabel: "m"},
 	}}
@@ -224,7 +223,7 @@ func TestForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 				theirs := foreignInfraEnv("m", tc.change)
 				w := newWorld(t, append(values(lab()), theirs)...)
 				if !seen {
-					w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w.cache.Client)
+					w.cache.Client = kubetest.EmptyCacheOf[*aiv1beta1.InfraEnv, *aiv1beta1.InfraEnvList](w.cache.Client)
 				}
 				w.create(discovered("a", "m", bootMAC), bareMetalHost())
 				w.reconcile()
@@ -237,7 +236,7 @@ func TestForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 				w.reconcile()
 				w.reconcile()
 				w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "its deletion does not wait for the InfraEnv")
-				kept := read(w, "m", &assisted.InfraEnv{})
+				kept := read(w, "m", &aiv1beta1.InfraEnv{})
 				w.Expect(kept.DeletionTimestamp).To(BeNil())
 				w.Expect(kept.Spec).To(Equal(theirs.Spec))
 				w.Expect(kept.Labels).To(Equal(theirs.Labels))
@@ -253,7 +252,7 @@ func TestForeignInfraEnvIsNeitherWrittenNorDeleted(t *testing.T) {
 func TestInfraEnvOfFormerClusterIsForeign(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(infraEnv.Annotations).To(HaveKeyWithValue(contract.ClusterUIDAnnotation, "cluster-uid"))
 	w.change(infraEnv, func() { infraEnv.Annotations[contract.ClusterUIDAnnotation] = "former" })
 	w.restart()
@@ -267,20 +266,20 @@ func TestInfraEnvOfFormerClusterIsForeign(t *testing.T) {
 func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 	const configLabel, clusterLabel = bootstrapv1.ConfigNameLabel, clusterv1.ClusterNameLabel
 	for situation, tc := range map[string]struct {
-		change func(*assisted.InfraEnv)
+		change func(*aiv1beta1.InfraEnv)
 		advice string
 	}{
 		"records a former Cluster": {
-			func(e *assisted.InfraEnv) { e.Annotations[contract.ClusterUIDAnnotation] = "former" },
+			func(e *aiv1beta1.InfraEnv) { e.Annotations[contract.ClusterUIDAnnotation] = "former" },
 			"Only if Cluster c was restored or moved, set its annotation " + contract.ClusterUIDAnnotation +
 				"=cluster-uid: a server of the former Cluster would be removed from its cluster. ",
 		},
 		"records no Cluster": {
-			func(e *assisted.InfraEnv) { delete(e.Annotations, contract.ClusterUIDAnnotation) },
+			func(e *aiv1beta1.InfraEnv) { delete(e.Annotations, contract.ClusterUIDAnnotation) },
 			"If it was created for Machine m, set its annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
 		},
 		"no labels and annotations": {
-			func(e *assisted.InfraEnv) { e.Labels, e.Annotations = nil, nil },
+			func(e *aiv1beta1.InfraEnv) { e.Labels, e.Annotations = nil, nil },
 			"set its label " + configLabel + "=m, label " + clusterLabel + "=c, annotation " + contract.ClusterUIDAnnotation + "=cluster-uid. ",
 		},
 	} {
@@ -288,7 +287,7 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 			w := newWorld(t, values(lab())...)
 			w.reconcile()
 			w.create(bareMetalHost())
-			restored := read(w, "m", &assisted.InfraEnv{})
+			restored := read(w, "m", &aiv1beta1.InfraEnv{})
 			marks := restored.DeepCopy()
 			w.remove(restored)
 			restored.ManagedFields, restored.ResourceVersion = nil, ""
@@ -300,7 +299,7 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 			w.Expect(w.message(bootstrapv1.DiscoveryImageReadyCondition)).To(And(ContainSubstring(tc.advice),
 				ContainSubstring("would wipe its host")))
 
-			restored = read(w, "m", &assisted.InfraEnv{})
+			restored = read(w, "m", &aiv1beta1.InfraEnv{})
 			w.change(restored, func() { restored.Labels, restored.Annotations = marks.Labels, marks.Annotations })
 			w.reconcile()
 			w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
@@ -312,23 +311,23 @@ func TestForeignInfraEnvOfChosenHostCanBeRestored(t *testing.T) {
 // cluster. Labels change nothing if spec.clusterRef or an owner reference makes the InfraEnv foreign.
 func TestNoLabelsAreAdvisedForInfraEnvOfAnotherOwner(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		change func(*assisted.InfraEnv)
+		change func(*aiv1beta1.InfraEnv)
 		owner  string
 	}{
-		"another Cluster": {func(e *assisted.InfraEnv) {
+		"another Cluster": {func(e *aiv1beta1.InfraEnv) {
 			e.Labels[clusterv1.ClusterNameLabel], e.Labels[bootstrapv1.ConfigNameLabel] = "prod", "x"
 			e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "prod-uid"}
 		}, "it belongs to Cluster prod. "},
-		"another control plane": {func(e *assisted.InfraEnv) {
+		"another control plane": {func(e *aiv1beta1.InfraEnv) {
 			e.Labels[clusterv1.MachineControlPlaneNameLabel] = "another"
 		}, "it belongs to control plane another. "},
-		"another config": {func(e *assisted.InfraEnv) {
+		"another config": {func(e *aiv1beta1.InfraEnv) {
 			e.Labels[bootstrapv1.ConfigNameLabel] = "x"
 		}, "it serves OpenshiftAssistedConfig x. "},
-		"serves a ClusterDeployment": {func(e *assisted.InfraEnv) {
+		"serves a ClusterDeployment": {func(e *aiv1beta1.InfraEnv) {
 			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
 		}, "it serves ClusterDeployment another by spec.clusterRef. "},
-		"has an owner": {func(e *assisted.InfraEnv) {
+		"has an owner": {func(e *aiv1beta1.InfraEnv) {
 			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1"}}
 		}, "it belongs to ClusterInstance site1. "},
 	} {
@@ -345,7 +344,7 @@ func TestNoLabelsAreAdvisedForInfraEnvOfAnotherOwner(t *testing.T) {
 
 // A backup restores the InfraEnv of a former Machine with the same name. Its server still runs.
 func TestMarkedInfraEnvIsForeignUntilAHostIsChosen(t *testing.T) {
-	w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *assisted.InfraEnv) {
+	w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *aiv1beta1.InfraEnv) {
 		e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}
 	}))...)
 	w.create(discovered("a", "m", "52:54:00:99:99:99"))
@@ -358,23 +357,23 @@ func TestMarkedInfraEnvIsForeignUntilAHostIsChosen(t *testing.T) {
 		w.reconcile()
 	}
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
 }
 
 // TestMarkedInfraEnvOfAnotherClientIsForeign: an InfraEnv with all labels and annotations is foreign if it
 // serves a ClusterDeployment or has another owner.
 func TestMarkedInfraEnvOfAnotherClientIsForeign(t *testing.T) {
-	for situation, change := range map[string]func(*assisted.InfraEnv){
-		"serves a ClusterDeployment": func(e *assisted.InfraEnv) {
+	for situation, change := range map[string]func(*aiv1beta1.InfraEnv){
+		"serves a ClusterDeployment": func(e *aiv1beta1.InfraEnv) {
 			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
 		},
-		"has an owner": func(e *assisted.InfraEnv) {
+		"has an owner": func(e *aiv1beta1.InfraEnv) {
 			e.OwnerReferences = []metav1.OwnerReference{{Kind: "ClusterInstance", Name: "site1"}}
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *assisted.InfraEnv) {
+			w := newWorld(t, append(values(lab()), foreignInfraEnv("m", func(e *aiv1beta1.InfraEnv) {
 				e.Annotations = map[string]string{contract.ClusterUIDAnnotation: "cluster-uid"}
 				change(e)
 			}))...)
@@ -394,7 +393,7 @@ func TestRestoredInfraEnvIsOurs(t *testing.T) {
 	w.reconcile()
 	w.registerWithCluster("a", "known")
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.remove(infraEnv)
 	infraEnv.ManagedFields, infraEnv.ResourceVersion, infraEnv.Annotations[contract.ClusterUIDAnnotation] = nil, "", "former"
 	w.create(infraEnv)
@@ -406,15 +405,15 @@ func TestRestoredInfraEnvIsOurs(t *testing.T) {
 	w.remove(w.config())
 	w.reconcile()
 	w.reconcile()
-	w.Expect(w.gone("m", &assisted.InfraEnv{})).To(BeTrue())
+	w.Expect(w.gone("m", &aiv1beta1.InfraEnv{})).To(BeTrue())
 }
 
 // TestCopyOfInfraEnvIsKept: a copy has the label that selects the InfraEnvs of a config. The copy and its
 // Agents stay when the config is deleted.
 func TestCopyOfInfraEnvIsKept(t *testing.T) {
-	for situation, change := range map[string]func(*assisted.InfraEnv){
-		"alone": func(*assisted.InfraEnv) {},
-		"with a ClusterDeployment": func(e *assisted.InfraEnv) {
+	for situation, change := range map[string]func(*aiv1beta1.InfraEnv){
+		"alone": func(*aiv1beta1.InfraEnv) {},
+		"with a ClusterDeployment": func(e *aiv1beta1.InfraEnv) {
 			e.Spec.ClusterRef = &aiv1beta1.ClusterReference{Namespace: namespace, Name: "another"}
 		},
 	} {
@@ -428,9 +427,9 @@ func TestCopyOfInfraEnvIsKept(t *testing.T) {
 			for range 3 {
 				w.reconcile()
 			}
-			w.Expect(w.gone("m", &assisted.InfraEnv{})).To(BeTrue())
+			w.Expect(w.gone("m", &aiv1beta1.InfraEnv{})).To(BeTrue())
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
-			w.Expect(read(w, "copy", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+			w.Expect(read(w, "copy", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 			w.Expect(w.agent("theirs").DeletionTimestamp).To(BeNil())
 		})
 	}

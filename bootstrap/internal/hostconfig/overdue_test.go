@@ -5,7 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // TestAssistedServiceIsUnavailable: after a minute without response, conditions name assisted-service as the
@@ -31,7 +31,7 @@ func TestAssistedServiceIsUnavailable(t *testing.T) {
 				t.Helper()
 				w := newWorld(t, values(lab())...)
 				w.reconcile()
-				infraEnv := read(w, "m", &assisted.InfraEnv{})
+				infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 				w.change(infraEnv, func() { infraEnv.CreationTimestamp = metav1.NewTime(w.clock) })
 				return w
 			},

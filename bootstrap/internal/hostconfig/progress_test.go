@@ -6,13 +6,12 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -49,13 +48,13 @@ func TestLogOfHostInstallation(t *testing.T) {
 	step()
 	w.registerWithCluster("a", "known")
 	step()
-	w.progress("a", "installing-in-progress", models.HostStageWritingImageToDisk, stageTime, 33)
+	w.progress("a", "installing-in-progress", aiv1beta1.HostStageWritingImageToDisk, stageTime, 33)
 	step()
-	w.progress("a", "installing-in-progress", models.HostStageRebooting, stageTime, 55)
+	w.progress("a", "installing-in-progress", aiv1beta1.HostStageRebooting, stageTime, 55)
 	step()
-	w.progress("a", "installing-in-progress", models.HostStageJoined, stageTime, 88)
+	w.progress("a", "installing-in-progress", aiv1beta1.HostStageJoined, stageTime, 88)
 	step()
-	w.progress("a", "installed", models.HostStageDone, stageTime, 100)
+	w.progress("a", "installed", aiv1beta1.HostStageDone, stageTime, 100)
 	step()
 	w.Expect(messages()).To(Equal([]string{
 		"The discovery image is ready",
@@ -115,7 +114,7 @@ func TestReactionsAreMeasuredOnce(t *testing.T) {
 	image, agent, accepts := w.reactions(measure.ImageReady), w.reactions(measure.AgentRegistered), w.reactions(measure.ClusterAcceptsHosts)
 	w.reconcile()
 	w.makeImage()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() { infraEnv.Status.CreatedTime = &metav1.Time{Time: w.clock.Add(-2 * time.Second)} })
 	w.reconcile()
 	w.reconcile()

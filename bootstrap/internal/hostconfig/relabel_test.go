@@ -4,22 +4,21 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // strip removes all labels of the InfraEnv, as another client.
 func (w *world) strip() {
 	w.t.Helper()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(w.Patch(w.t.Context(), infraEnv, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`)))).To(Succeed())
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(BeEmpty())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Labels).To(BeEmpty())
 }
 
 // TestLabelsOfInfraEnvAreRestored: the deletion of the Machine finds the InfraEnv by its labels. They are
@@ -31,12 +30,12 @@ func TestLabelsOfInfraEnvAreRestored(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			w := at(t)
-			wanted := read(w, "m", &assisted.InfraEnv{}).Labels
+			wanted := read(w, "m", &aiv1beta1.InfraEnv{}).Labels
 			w.Expect(wanted).To(HaveKey(bootstrapv1.ConfigNameLabel))
 			w.strip()
 			w.Expect(w.reconciler.ofInfraEnv(t.Context(), cachedInfraEnv(w))).To(HaveLen(1), "the change is reconciled")
 			w.reconcile()
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(Equal(wanted))
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Labels).To(Equal(wanted))
 			before := w.writes
 			w.reconcile()
 			w.Expect(w.writes).To(Equal(before), "once")
@@ -46,7 +45,7 @@ func TestLabelsOfInfraEnvAreRestored(t *testing.T) {
 
 func cachedInfraEnv(w *world) client.Object {
 	w.t.Helper()
-	infraEnv := &assisted.InfraEnv{}
+	infraEnv := &aiv1beta1.InfraEnv{}
 	w.Expect(w.cache.Get(w.t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"}, infraEnv)).To(Succeed())
 	return infraEnv
 }
@@ -63,7 +62,7 @@ func TestDeletionFindsInfraEnvWithoutLabels(t *testing.T) {
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil())
 	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
 // TestDeletionWithoutMachineFindsInfraEnvWithoutLabels: another client removed the finalizers of the Machine,
@@ -77,7 +76,7 @@ func TestDeletionWithoutMachineFindsInfraEnvWithoutLabels(t *testing.T) {
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil())
 	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 	w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")
 }
 
@@ -89,17 +88,17 @@ func TestInfraEnvOfAnotherMachineIsNotDeleted(t *testing.T) {
 	w.change(machine, func() { machine.Spec.Bootstrap.ConfigRef.Name = "another" })
 	w.remove(w.config())
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nor its Agent")
 }
 
 // TestForeignInfraEnvGetsNoLabels: a condition reports the InfraEnv, which stays unchanged.
 func TestForeignInfraEnvGetsNoLabels(t *testing.T) {
-	theirs := &assisted.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
+	theirs := &aiv1beta1.InfraEnv{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "m"}}
 	w := newWorld(t, append(values(lab()), theirs)...)
 	w.reconcile()
 	w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InfraEnvNotOursReason)
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Labels).To(BeEmpty())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Labels).To(BeEmpty())
 	w.Expect(w.reconciler.ofInfraEnv(t.Context(), theirs)).To(BeEmpty())
 }

@@ -6,7 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func installOf(w *world, obj client.Object) *hiveext.AgentClusterInstall {
@@ -60,12 +60,12 @@ func TestDeletionInOrder(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(),
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(),
 		"the Agent is deleted first: without its InfraEnv the Node would stay")
 	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-	w.removeFinalizers("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 }
@@ -90,7 +90,7 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
 	w.Expect(w.agent("stranger").DeletionTimestamp).To(BeNil(), "the Agent stays while its host could register again")
-	w.removeFinalizers("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
 	w.removeFinalizers("stranger", &aiv1beta1.Agent{})
@@ -100,11 +100,11 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 
 func TestDeletionWithoutOtherObjects(t *testing.T) {
 	w := joined(t)
-	w.removeFinalizers("m", &assisted.InfraEnv{})
+	w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	for _, obj := range []client.Object{
 		read(w, "m", &clusterv1.Machine{}), read(w, "c", &clusterv1.Cluster{}),
-		read(w, "m", &assisted.InfraEnv{}), w.agent("a"), w.config(),
+		read(w, "m", &aiv1beta1.InfraEnv{}), w.agent("a"), w.config(),
 	} {
 		w.remove(obj)
 	}
@@ -120,7 +120,7 @@ func TestDeletionForMoveDeletesNothing(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")
 	w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "nothing is deleted")
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "nothing is deleted")
 }
 
 func TestHostOfLiveMachineIsKept(t *testing.T) {
@@ -178,8 +178,8 @@ func TestAgentOfAnotherClusterStays(t *testing.T) {
 	w.create(other)
 	w.remove(read(w, "m", &clusterv1.Machine{}))
 	w.remove(w.config())
-	w.removeFinalizers("m", &assisted.InfraEnv{})
-	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	w.reconcile()
 	w.removeFinalizers("a", &aiv1beta1.Agent{})
 	w.reconcile()
@@ -217,7 +217,7 @@ func TestAgentThatIsBoundToAnotherCluster(t *testing.T) {
 			w.reconcile()
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.HostInAnotherClusterReason)
 			w.Expect(w.agent("a").DeletionTimestamp).To(BeNil(), "the host of another cluster is not deleted")
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not deleted")
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(), "the host of another cluster is not deleted")
 			w.Expect(w.message(bootstrapv1.DeletingCondition)).NotTo(ContainSubstring("tenant"), "the message names no object of another namespace")
 			agent = w.agent("a")
 			w.change(agent, func() { agent.Spec.ClusterDeploymentName = nil })
@@ -244,7 +244,7 @@ func TestAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 		w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("OpenshiftAssistedConfig other, which has a Node, recorded "+
 			"Agent a"), ContainSubstring("wipes its host")))
 		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
-		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+		w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 		w.restart()
 	}
 	w.reconcile()
@@ -281,7 +281,7 @@ func TestBoundAgentOfAnotherInstalledMachineIsKept(t *testing.T) {
 				"agent.agent-install.openshift.io/skip-spoke-cleanup=true, then delete the Agent"),
 			ContainSubstring("Without the annotation assisted-service removes the Node of the server from the cluster")))
 		w.Expect(w.agent("a").DeletionTimestamp).To(BeNil())
-		w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+		w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 		w.restart()
 	}
 	w.remove(config)
@@ -327,7 +327,7 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 			w.remove(w.config())
 			w.takeInfraEnvIn()
 			w.reconcile()
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp == nil).To(Equal(tc.kept), w.message(bootstrapv1.DeletingCondition))
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp == nil).To(Equal(tc.kept), w.message(bootstrapv1.DeletingCondition))
 			if tc.kept {
 				w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.ServerInUseReason)
 				w.Expect(w.message(bootstrapv1.DeletingCondition)).To(And(ContainSubstring("Start the server from its disk. Then delete the Agent, "+
@@ -336,7 +336,7 @@ func TestWholeClusterIsDeletedThoughAnotherConfigRecordedTheAgent(t *testing.T) 
 				return
 			}
 			w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingInfraEnvReason)
-			w.removeFinalizers("m", &assisted.InfraEnv{})
+			w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 			w.reconcile()
 			w.reconcile()
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/identification"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // restore keeps the facts about a Machine that is older than the status of its config, as after a move or a
@@ -90,8 +89,8 @@ func recall(s *scope.Scope) {
 		return
 	}
 	s.Agent = agent
-	if s.Status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == models.HostStageDone {
-		binding.Reached(s, models.HostStageDone)
+	if s.Status.InstallationProgress == "" || agent.Status.Progress.CurrentStage == aiv1beta1.HostStageDone {
+		binding.Reached(s, aiv1beta1.HostStageDone)
 	}
 }
 
@@ -100,7 +99,7 @@ func recall(s *scope.Scope) {
 func discoveredAgain(s *scope.Scope, now time.Time) *aiv1beta1.Agent {
 	for _, agent := range s.Agents {
 		switch {
-		case agent.Spec.Approved && agent.Status.DebugInfo.State != models.HostStatusInstallingPendingUserAction:
+		case agent.Spec.Approved && agent.Status.DebugInfo.State != aiv1beta1.HostStatusInstallingPendingUserAction:
 			continue
 		case agent.Spec.Approved && nodeIsBack(s, agent, now):
 			continue

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,7 +14,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -56,7 +54,7 @@ func TestLostStatusIsRestored(t *testing.T) {
 			agent := w.agent("a")
 			w.change(agent, func() {
 				agent.Status.Progress = aiv1beta1.HostProgressInfo{
-					CurrentStage:   models.HostStageWritingImageToDisk,
+					CurrentStage:   aiv1beta1.HostStageWritingImageToDisk,
 					StageStartTime: ptr.To(metav1.NewTime(w.clock.Truncate(time.Second))), InstallationPercentage: 40,
 				}
 			})
@@ -65,7 +63,7 @@ func TestLostStatusIsRestored(t *testing.T) {
 		func(w *world) {
 			agent := w.agent("a")
 			w.change(agent, func() {
-				agent.Status.Progress.CurrentStage, agent.Status.Progress.InstallationPercentage = models.HostStageDone, 100
+				agent.Status.Progress.CurrentStage, agent.Status.Progress.InstallationPercentage = aiv1beta1.HostStageDone, 100
 			})
 			w.enter("a", "installed")
 		},
@@ -187,7 +185,7 @@ func TestMovedMachine(t *testing.T) {
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	w.Expect(w.config().Status.DataSecretName).To(Equal("m"), "the data secret is restored")
 	w.Expect(w.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "m"},
-		&assisted.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is created for an installed host")
+		&aiv1beta1.InfraEnv{})).To(MatchError(apierrors.IsNotFound, "not found"), "no InfraEnv is created for an installed host")
 }
 
 // TestWipedStatusOfInstalledHost is restored from its Agent: a status contains only data that can be found
@@ -198,7 +196,7 @@ func TestWipedStatusOfInstalledHost(t *testing.T) {
 	w.wipe()
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
-	w.expectStage(models.HostStageDone, stageTime, 100)
+	w.expectStage(aiv1beta1.HostStageDone, stageTime, 100)
 	w.Expect(w.config().Status.AgentRef).To(Equal(before.AgentRef))
 	w.Expect(w.message(bootstrapv1.HostIdentifiedCondition)).To(Equal("Agent a runs on BareMetalHost lab/rack1-u7"))
 	w.Expect(w.agent("a").Spec).To(Equal(spec), "the spec of the Agent is unchanged")
@@ -240,21 +238,21 @@ func TestAgentWithoutInstalledHost(t *testing.T) {
 func TestAgentWithLateInstallationTime(t *testing.T) {
 	w := installing(t)
 	w.nodeReady(metav1.ConditionTrue, time.Now())
-	w.progress("a", "installed", models.HostStageJoined, stageTime, 88)
+	w.progress("a", "installed", aiv1beta1.HostStageJoined, stageTime, 88)
 	w.reconcile()
 	w.Expect(w.config().Status.InstallationStageStartTime).To(BeNil())
-	w.progress("a", "installed", models.HostStageDone, stageTime, 100)
+	w.progress("a", "installed", aiv1beta1.HostStageDone, stageTime, 100)
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.expectStage(models.HostStageDone, stageTime, 100)
+	w.expectStage(aiv1beta1.HostStageDone, stageTime, 100)
 	w.progress("a", "installed", "", metav1.Time{}, 0)
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
 	w.clock = w.clock.Add(reconcile.DeferralPeriod)
 	w.reconcile()
-	w.expectStage(models.HostStageDone, stageTime, 100)
+	w.expectStage(aiv1beta1.HostStageDone, stageTime, 100)
 }
 
 // installedWithNode returns a world in which the host is installed and has its Node.
@@ -262,7 +260,7 @@ func installedWithNode(t *testing.T) *world {
 	t.Helper()
 	w := installing(t)
 	w.nodeReady(metav1.ConditionTrue, time.Now())
-	w.progress("a", "installed", models.HostStageDone, stageTime, 100)
+	w.progress("a", "installed", aiv1beta1.HostStageDone, stageTime, 100)
 	w.reconcile()
 	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
 	return w

@@ -12,7 +12,6 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -26,7 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -128,7 +127,7 @@ func TestChangesOfEachKindReconcileConfig(t *testing.T) {
 	secret, authorities := kube.MetadataOf(kube.Secret), kube.MetadataOf(kube.ConfigMap)
 	secret.ObjectMeta, authorities.ObjectMeta = named("pull-secret"), named("authorities")
 	network := staticNetwork("n", bootMAC, map[string]string{"network": "lab"})
-	infraEnv := &assisted.InfraEnv{ObjectMeta: named("m")}
+	infraEnv := &aiv1beta1.InfraEnv{ObjectMeta: named("m")}
 	infraEnv.Labels = map[string]string{bootstrapv1.ConfigNameLabel: "m"}
 	agent := discovered("a", "m", bootMAC)
 	// ours waits for the end of the claim of another config on its Agent.

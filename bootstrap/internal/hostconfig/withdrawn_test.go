@@ -8,7 +8,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +19,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -32,14 +32,14 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 		// before edits the world while the setting is stated.
 		before    func(w *world)
 		recreated bool
-		left      func(*assisted.InfraEnvSpec) any
+		left      func(*aiv1beta1.InfraEnvSpec) any
 		// is has the remaining setting; nil: none.
 		is any
 	}{
 		"an SSH key": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.SSHAuthorizedKey },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.SSHAuthorizedKey },
 		},
 		"another SSH key": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.SSHAuthorizedKey = "ssh-ed25519 former" },
@@ -50,55 +50,55 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 				c.Annotations = map[string]string{bootstrapv1.DiscoveryIgnitionOverrideAnnotation: `{"ignition":{"version":"3.1.0"}}`}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Annotations = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.IgnitionConfigOverride },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.IgnitionConfigOverride },
 		},
 		"time servers": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = []string{"ntp.example"} },
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalNTPSources = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.AdditionalNTPSources },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.AdditionalNTPSources },
 		},
 		"time servers of the only kind": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.NTPSources },
 		},
 		"time servers of another kind": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
 			withdraw: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
 			},
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NTPSources },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.NTPSources },
 		},
 		"the time server of assisted-service itself": {
 			state:     func(*bootstrapv1.OpenshiftAssistedConfig) {},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return len(s.NTPSources) == 0 },
 		},
 		"the delay of the network": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = ptr.To[int32](60) },
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NetworkDiscoveryDelaySeconds = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.NetworkDiscoveryDelaySeconds },
 		},
 		"mirrors": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.MirrorRegistryRef },
 		},
 		"other mirrors": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.MirrorRegistryRef = &corev1.LocalObjectReference{Name: "former"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.MirrorRegistryRef.Name = "later" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.MirrorRegistryRef }, is: &hiveext.MirrorRegistryConfigMapReference{
 				Namespace: "lab", Name: "later",
 			},
 		},
 		"another architecture": {
 			state:     func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return s.CpuArchitecture },
 		},
 		"the default architecture, stated explicitly": {
 			state:    func(*bootstrapv1.OpenshiftAssistedConfig) {},
@@ -109,21 +109,21 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}) },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}) },
 		},
 		"the other proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", HTTPSProxy: "https://proxy.example"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.HTTPSProxy = "" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPSProxy },
 		},
 		"the exceptions of the proxy": {
 			state: func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example", NoProxy: "example"}
 			},
 			withdraw:  func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy.NoProxy = "" },
-			recreated: true, left: func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
+			recreated: true, left: func(s *aiv1beta1.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).NoProxy },
 		},
 		"a setting that assisted-service forgets": {
 			state:    func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.AdditionalTrustBundle = "bundle" },
@@ -132,7 +132,7 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 		"nothing, if another client states a key": {
 			state: func(*bootstrapv1.OpenshiftAssistedConfig) {}, withdraw: func(*bootstrapv1.OpenshiftAssistedConfig) {},
 			before: func(w *world) {
-				infraEnv := read(w, "m", &assisted.InfraEnv{})
+				infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 				w.change(infraEnv, func() { infraEnv.Spec.SSHAuthorizedKey = "ssh-ed25519 other" })
 			},
 		},
@@ -164,7 +164,7 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 			config = w.config()
 			w.change(config, func() { config.Generation++; tc.withdraw(config) })
 			w.reconcile()
-			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp.IsZero()).To(Equal(!tc.recreated))
 			if !tc.recreated {
 				return
@@ -175,7 +175,7 @@ func TestWithdrawnSettingsAreForgotten(t *testing.T) {
 			infraEnv.Finalizers = nil
 			w.Expect(client.IgnoreNotFound(w.Update(t.Context(), infraEnv))).To(Succeed())
 			w.reconcile()
-			infraEnv = read(w, "m", &assisted.InfraEnv{})
+			infraEnv = read(w, "m", &aiv1beta1.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 			if tc.is != nil {
 				w.Expect(tc.left(&infraEnv.Spec)).To(Equal(tc.is))
@@ -235,7 +235,7 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 				w.reconcile()
 				w.clock = w.clock.Add(reconcile.DeferralPeriod)
 			}
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp.IsZero()).To(Equal(!tc.again))
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp.IsZero()).To(Equal(!tc.again))
 			w.reconcile()
 			reported := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
 			if tc.handedOut {
@@ -260,12 +260,12 @@ func TestUnknownContentOfMirrorsRegistersNothingAgain(t *testing.T) {
 	}
 	w.Expect(w.Create(t.Context(), mirrors)).To(Succeed())
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 	w.Expect(infraEnv.Annotations).To(HaveKey(bootstrapv1.MirrorsDigestAnnotation))
 	w.Expect(w.Delete(t.Context(), mirrors)).To(Succeed())
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 }
 
 // TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain: kubectl replace --force deletes the ConfigMap and
@@ -283,19 +283,19 @@ func TestRecreatedConfigMapOfMirrorsRegistersInfraEnvAgain(t *testing.T) {
 	w.Expect(w.Create(t.Context(), mirrors("former"))).To(Succeed())
 	w.reconcile()
 	w.takeInfraEnvIn()
-	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	registered := read(w, "m", &aiv1beta1.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
 	w.Expect(registered).NotTo(BeEmpty())
 	w.Expect(w.Delete(t.Context(), mirrors(""))).To(Succeed())
 	w.reconcile()
 	w.reconcile()
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 	w.Expect(infraEnv.Annotations).To(HaveKeyWithValue(bootstrapv1.MirrorsDigestAnnotation, registered), "what assisted-service registered")
 	later := mirrors("later")
 	w.Expect(w.Create(t.Context(), later)).To(Succeed())
 	w.change(later, func() { later.Labels = map[string]string{"version": "own"} }) // the resource version of the fake client starts at 1 again
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
 // mirrored returns a world whose InfraEnv was created with mirrors from a ConfigMap.
@@ -323,7 +323,7 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 		w.reconcile()
 	}
 	change("2")
-	infraEnv := read(w, "m", &assisted.InfraEnv{})
+	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(infraEnv.DeletionTimestamp).NotTo(BeNil(), "the first correction has no delay")
 	infraEnv.Finalizers = nil
 	w.Expect(w.Update(t.Context(), infraEnv)).To(Succeed())
@@ -332,24 +332,24 @@ func TestInfraEnvIsRecreatedForMirrorsAtLimitedRate(t *testing.T) {
 
 	change("1")
 	w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0))
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.Expect(conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)).To(ContainSubstring("changed again after a " +
 		"registration"))
 
-	registered := read(w, "m", &assisted.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
+	registered := read(w, "m", &aiv1beta1.InfraEnv{}).Annotations[bootstrapv1.MirrorsDigestAnnotation]
 	config := w.config()
 	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 corrected" })
 	w.makeImage()
 	w.reconcile()
-	infraEnv = read(w, "m", &assisted.InfraEnv{})
+	infraEnv = read(w, "m", &aiv1beta1.InfraEnv{})
 	w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 	w.Expect(infraEnv.Spec.SSHAuthorizedKey).To(Equal("ssh-ed25519 corrected"), "other corrections do not wait")
 	w.Expect(infraEnv.Annotations[bootstrapv1.MirrorsDigestAnnotation]).To(Equal(registered))
 	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "no host boots with outdated mirrors")
 	w.clock = w.clock.Add(5 * time.Minute)
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
 func TestFailedDeletionIsNoRecreation(t *testing.T) {
@@ -366,7 +366,7 @@ func TestFailedDeletionIsNoRecreation(t *testing.T) {
 	w.Expect(err).To(MatchError(ContainSubstring("no answer")))
 	w.cache.Client = cached
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 }
 
 // TestRejectedInfraEnvIsNotDeleted: an assisted-service that lacks ntpSources rejects the new InfraEnv. The
@@ -399,7 +399,7 @@ func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 			})
 			w.refusal = tc.refusal
 			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", 0), "assisted-service may be upgraded")
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).To(BeNil())
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil())
 			requests := w.writes - w.reports
 			w.Expect(w.reconcile().RequeueAfter).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.RefusedDelay)))
 			w.Expect(w.writes-w.reports).To(Equal(requests), "an event does not send the refused request through all webhooks again")
@@ -408,7 +408,7 @@ func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 			w.refusal = nil
 			w.clock = w.clock.Add(reconcile.MaxRefusedDelay)
 			w.reconcile()
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 		})
 	}
 }
@@ -419,19 +419,19 @@ func TestRejectedInfraEnvIsNotDeleted(t *testing.T) {
 func TestSettingsKeptByImageAreReported(t *testing.T) {
 	for field, tc := range map[string]struct {
 		state, change func(*bootstrapv1.OpenshiftAssistedConfig)
-		kept          func(*assisted.InfraEnvSpec) any
+		kept          func(*aiv1beta1.InfraEnvSpec) any
 		as            any
 	}{
 		"cpuArchitecture": {
 			func(*bootstrapv1.OpenshiftAssistedConfig) {}, func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.CPUArchitecture = "arm64" },
-			func(s *assisted.InfraEnvSpec) any { return s.CpuArchitecture }, "",
+			func(s *aiv1beta1.InfraEnvSpec) any { return s.CpuArchitecture }, "",
 		},
 		"ntpSources": {
 			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.NTPSources = []string{"ntp.example"} },
 			func(c *bootstrapv1.OpenshiftAssistedConfig) {
 				c.Spec.NTPSources, c.Spec.AdditionalNTPSources = nil, []string{"ntp.example"}
 			},
-			func(s *assisted.InfraEnvSpec) any {
+			func(s *aiv1beta1.InfraEnvSpec) any {
 				return append(append([]string{}, s.NTPSources...), s.AdditionalNTPSources...)
 			},
 			[]string{"ntp.example"},
@@ -441,7 +441,7 @@ func TestSettingsKeptByImageAreReported(t *testing.T) {
 				c.Spec.Proxy = &bootstrapv1.Proxy{HTTPProxy: "http://proxy.example"}
 			},
 			func(c *bootstrapv1.OpenshiftAssistedConfig) { c.Spec.Proxy = nil },
-			func(s *assisted.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPProxy }, "http://proxy.example",
+			func(s *aiv1beta1.InfraEnvSpec) any { return ptr.Deref(s.Proxy, aiv1beta1.Proxy{}).HTTPProxy }, "http://proxy.example",
 		},
 	} {
 		t.Run(field, func(t *testing.T) {
@@ -458,7 +458,7 @@ func TestSettingsKeptByImageAreReported(t *testing.T) {
 				w.reconcile()
 				w.clock = w.clock.Add(reconcile.DeferralPeriod)
 			}
-			infraEnv := read(w, "m", &assisted.InfraEnv{})
+			infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 			w.Expect(infraEnv.DeletionTimestamp).To(BeNil())
 			w.Expect(tc.kept(&infraEnv.Spec)).To(Equal(tc.as))
 			w.reconcile()
@@ -477,11 +477,11 @@ func TestOutdatedCacheWithdrawsNothing(t *testing.T) {
 	before, config := w.config(), w.config()
 	w.change(config, func() { config.Spec.SSHAuthorizedKey = "ssh-ed25519 other" })
 	w.reconcile()
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 	w.restart()
 	w.cache.Client = kubetest.StaleCacheOf(w, before, (*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
-	w.Expect(read(w, "m", &assisted.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
+	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).Spec.SSHAuthorizedKey).NotTo(BeEmpty())
 }
 
 func TestStuckDeletionOfInfraEnvIsReported(t *testing.T) {

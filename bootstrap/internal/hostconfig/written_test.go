@@ -11,7 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -38,13 +38,13 @@ func TestInfraEnvIsCreatedOnce(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	before := w.writes
-	w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
+	w.cache.Client = kubetest.EmptyCacheOf[*aiv1beta1.InfraEnv, *aiv1beta1.InfraEnvList](w)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(reconcile.CacheLag))
 	w.Expect(w.writes).To(Equal(before))
-	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	w.clock = w.clock.Add(reconcile.CacheLag)
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{}) // recreated: the cache was up to date, and the InfraEnv deleted
+	read(w, "m", &aiv1beta1.InfraEnv{}) // recreated: the cache was up to date, and the InfraEnv deleted
 }
 
 // TestUncachedInfraEnvIsDeleted covers a deletion right after this manager, or an earlier one, created the
@@ -56,15 +56,15 @@ func TestUncachedInfraEnvIsDeleted(t *testing.T) {
 			w.reconcile()
 			w.takeInfraEnvIn()
 			change(w)
-			w.cache.Client = kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w)
+			w.cache.Client = kubetest.EmptyCacheOf[*aiv1beta1.InfraEnv, *aiv1beta1.InfraEnvList](w)
 			w.remove(read(w, "m", &clusterv1.Machine{}))
 			w.remove(w.config())
 			w.Expect(w.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.CacheLag), "no event reports the end of the deletion")
-			w.Expect(read(w, "m", &assisted.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
+			w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).NotTo(BeNil())
 			w.clock = w.clock.Add(time.Minute)
 			w.reconcile()
 			w.Expect(w.config().Finalizers).NotTo(BeEmpty(), "the config waits for the InfraEnv")
-			w.removeFinalizers("m", &assisted.InfraEnv{})
+			w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 			w.reconcile()
 			w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue())
 		})
@@ -80,12 +80,12 @@ func TestInfraEnvOfSuccessorIsNotDeleted(t *testing.T) {
 	w.restart()
 	gone := w.config()
 	gone.UID, gone.DeletionTimestamp = "former", ptr.To(metav1.Now())
-	w.cache.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*assisted.InfraEnv, *assisted.InfraEnvList](w), gone,
+	w.cache.Client = kubetest.StaleCacheOf(kubetest.EmptyCacheOf[*aiv1beta1.InfraEnv, *aiv1beta1.InfraEnvList](w), gone,
 		(*bootstrapv1.OpenshiftAssistedConfig).DeepCopyInto)
 	before := w.writes
 	w.reconcile()
 	w.Expect(w.writes).To(Equal(before))
-	read(w, "m", &assisted.InfraEnv{})
+	read(w, "m", &aiv1beta1.InfraEnv{})
 }
 
 // TestDeletedInfraEnvIsRecreated without delay once the cache has contained the InfraEnv.
@@ -93,9 +93,9 @@ func TestDeletedInfraEnvIsRecreated(t *testing.T) {
 	w := newWorld(t, values(lab())...)
 	w.reconcile()
 	w.reconcile()
-	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{})
+	read(w, "m", &aiv1beta1.InfraEnv{})
 }
 
 // TestConfigOfSameNameIsAnother covers a config that is created right after the deletion of another one with
@@ -104,7 +104,7 @@ func TestConfigOfSameNameIsAnother(t *testing.T) {
 	objects := lab()
 	w := newWorld(t, values(objects)...)
 	w.reconcile()
-	w.remove(read(w, "m", &assisted.InfraEnv{}))
+	w.remove(read(w, "m", &aiv1beta1.InfraEnv{}))
 	former := w.config()
 	w.change(former, func() { former.Finalizers = nil })
 	w.remove(former)
@@ -112,7 +112,7 @@ func TestConfigOfSameNameIsAnother(t *testing.T) {
 	objects["config"].SetResourceVersion("")
 	w.create(objects["config"])
 	w.reconcile()
-	read(w, "m", &assisted.InfraEnv{}) // the objects of the former config block nothing
+	read(w, "m", &aiv1beta1.InfraEnv{}) // the objects of the former config block nothing
 }
 
 // TestFinalizerIsAddedOnce covers a cache that does not contain the finalizer yet, and a delayed status.

@@ -1,14 +1,13 @@
 package informer
 
 import (
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -44,8 +43,8 @@ func Indexes() []kube.Index {
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigBySecret, secretsOfConfig),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByConfigMap, configMapsOfConfig),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByNetworks, networksOfConfig),
-		kube.IndexOf(&assisted.InfraEnv{}, InfraEnvByConfig, labeled[*assisted.InfraEnv](bootstrapv1.ConfigNameLabel)),
-		kube.IndexOf(&assisted.InfraEnv{}, InfraEnvByMirrors, mirrorsOfInfraEnv),
+		kube.IndexOf(&aiv1beta1.InfraEnv{}, InfraEnvByConfig, labeled[*aiv1beta1.InfraEnv](bootstrapv1.ConfigNameLabel)),
+		kube.IndexOf(&aiv1beta1.InfraEnv{}, InfraEnvByMirrors, mirrorsOfInfraEnv),
 		kube.IndexOf(&aiv1beta1.Agent{}, AgentByInfraEnv, labeled[*aiv1beta1.Agent](aiv1beta1.InfraEnvNameLabel)),
 		kube.IndexOf(&clusterv1.Cluster{}, ClusterByControlPlane,
 			func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
@@ -99,7 +98,7 @@ func configMapsOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
 
 // mirrorsOfInfraEnv returns the key of the ConfigMap with the mirrors. An InfraEnv has the mirrors of the config, or
 // else those of the cluster, which no config names.
-func mirrorsOfInfraEnv(infraEnv *assisted.InfraEnv) []string {
+func mirrorsOfInfraEnv(infraEnv *aiv1beta1.InfraEnv) []string {
 	ref := infraEnv.Spec.MirrorRegistryRef
 	if ref == nil {
 		return nil

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -20,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -31,7 +31,7 @@ import (
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(TrimAgent)},
-		&assisted.InfraEnv{}:           {Transform: kube.Reduce(trimInfraEnv)},
+		&aiv1beta1.InfraEnv{}:          {Transform: kube.Reduce(trimInfraEnv)},
 		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
 		&metal3.Host{}:                 {Transform: kube.Reduce(trimHost)},
 		&clusterv1.Machine{}:           {Transform: kube.Reduce(trimMachine)},
@@ -102,16 +102,12 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 	return kept
 }
 
-// trimInfraEnv keeps the whole spec, because we state it.
-func trimInfraEnv(infraEnv *assisted.InfraEnv) *assisted.InfraEnv {
-	kept := &assisted.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec}
+// trimInfraEnv keeps the whole spec, because we state it, and the status, of which only read fields are decoded.
+func trimInfraEnv(infraEnv *aiv1beta1.InfraEnv) *aiv1beta1.InfraEnv {
+	kept := &aiv1beta1.InfraEnv{ObjectMeta: kube.Identity(&infraEnv.ObjectMeta), Spec: infraEnv.Spec, Status: infraEnv.Status}
 	kept.Labels, kept.ManagedFields = infraEnv.Labels, apply.Own(writer.FieldOwner, infraEnv.ManagedFields)
 	kept.Annotations, kept.OwnerReferences = kube.SelectKeys(infraEnv.Annotations, contract.ClusterUIDAnnotation,
 		bootstrapv1.MirrorsDigestAnnotation), kube.InternOwners(infraEnv.OwnerReferences)
-	kept.Status.Conditions = infraEnv.Status.Conditions
-	kept.Status.ISODownloadURL, kept.Status.CreatedTime = infraEnv.Status.ISODownloadURL, infraEnv.Status.CreatedTime
-	kept.Status.BootArtifacts.DiscoveryIgnitionURL = infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL
-	kept.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL
 	return kept
 }
 

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"encoding/json"
 	"maps"
 	"testing"
 	"time"
@@ -8,8 +9,6 @@ import (
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -24,6 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -108,26 +108,24 @@ func TestCachedClusterAndInstallationKeepReadFields(t *testing.T) {
 
 func TestCachedInfraEnvKeepsSpec(t *testing.T) {
 	g := NewWithT(t)
-	infraEnv := &assisted.InfraEnv{
+	infraEnv := &aiv1beta1.InfraEnv{
 		ObjectMeta: metav1.ObjectMeta{
 			Labels:        map[string]string{"l": "v"},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}},
 		},
-		Spec: assisted.InfraEnvSpec{
-			InfraEnvSpec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}"}, NTPSources: []string{"ntp"},
-		},
+		Spec: aiv1beta1.InfraEnvSpec{SSHAuthorizedKey: "key", IgnitionConfigOverride: "{}", NTPSources: []string{"ntp"}},
 	}
 	infraEnv.Status.ISODownloadURL, infraEnv.Status.BootArtifacts.DiscoveryIgnitionURL = "iso", "ignition"
 	infraEnv.Status.InfraEnvDebugInfo.StaticNetworkDownloadURL = "networks"
 	infraEnv.Status.Conditions = append(infraEnv.Status.Conditions, sampleCondition(aiv1beta1.ImageCreatedCondition, corev1.ConditionFalse))
 	whole := infraEnv.DeepCopy()
-	whole.Annotations, whole.Status.BootArtifacts.InitrdURL = large, "large"
+	whole.Annotations = large
 	g.Expect(trimInfraEnv(whole)).To(Equal(infraEnv))
 
 	network := &aiv1beta1.NMStateConfig{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"l": "v"}}}
 	network.Spec.Interfaces = []*aiv1beta1.Interface{{Name: "eno1", MacAddress: sample.BootMAC}}
 	stated := network.DeepCopy()
-	stated.Annotations, stated.Spec.NetConfig.Raw = large, aiv1beta1.RawNetConfig("large")
+	stated.Annotations, stated.Spec.Config = large, json.RawMessage(`"large"`)
 	g.Expect(trimNMStateConfig(stated)).To(Equal(network))
 }
 
@@ -265,13 +263,14 @@ func TestCachedAgentKeepsReadFields(t *testing.T) {
 	ours := metav1.ManagedFieldsEntry{Manager: writer.FieldOwner, Operation: metav1.ManagedFieldsOperationApply}
 	service := metav1.ManagedFieldsEntry{Manager: "assisted-service", Operation: metav1.ManagedFieldsOperationUpdate}
 	whole := sample.Agent("a", "m", sample.BootMAC)
+	whole.Status.Inventory.Interfaces[0].IPV4Addresses = []string{"192.168.1.10/24"}
 	whole.Annotations, whole.ManagedFields = map[string]string{
 		assisted.SkipSpokeCleanupAnnotation: "", "other": "large",
 	}, []metav1.ManagedFieldsEntry{service, ours}
 	whole.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Name: "cp"}
-	whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = models.HostRoleWorker, "large"
-	whole.Status.Role, whole.Status.InstallationDiskID = models.HostRoleWorker, "disk"
-	whole.Status.Progress.CurrentStage = models.HostStageJoined
+	whole.Spec.Role, whole.Spec.IgnitionConfigOverrides = aiv1beta1.HostRoleWorker, "large"
+	whole.Status.Role, whole.Status.InstallationDiskID = aiv1beta1.HostRoleWorker, "disk"
+	whole.Status.Progress.CurrentStage = aiv1beta1.HostStageJoined
 	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
 	whole.Status.Conditions = append(
@@ -280,9 +279,8 @@ func TestCachedAgentKeepsReadFields(t *testing.T) {
 		sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse),
 	)
 	waiting := whole.DeepCopy()
+	waiting.Status.Inventory.Interfaces[0].IPV4Addresses = nil
 	waiting.Annotations, waiting.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{ours}
-	waiting.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{MacAddress: sample.BootMAC}}
-	waiting.Status.Inventory.Cpu.Architecture = ""
 	conditions := whole.Status.Conditions
 	waiting.Status.Conditions = trimConditions(conditions, readConditions)
 	g.Expect(waiting.Status.Conditions).To(HaveLen(3), "the unread condition is left out")

@@ -12,6 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -44,7 +45,7 @@ func New(w *writer.Writer, metadata client.Reader, boot BootPreparer, clk clock.
 }
 
 // waitForInfraEnvName reports why the InfraEnv with the Machine's name does not belong to the config.
-func waitForInfraEnvName(s *scope.Scope, infraEnv *assisted.InfraEnv, foreign string) (proceed bool) {
+func waitForInfraEnvName(s *scope.Scope, infraEnv *aiv1beta1.InfraEnv, foreign string) (proceed bool) {
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
@@ -107,7 +108,7 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 }
 
 // applyInfraEnv writes the InfraEnv, and reports a refusal.
-func (i *Registrar) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (bool, error) {
+func (i *Registrar) applyInfraEnv(ctx context.Context, s *scope.Scope, wanted *aiv1beta1.InfraEnv) (bool, error) {
 	if proceed, err := i.confirmNoInfraEnv(ctx, s, wanted.Name); !proceed {
 		return proceed, err
 	}
@@ -131,7 +132,7 @@ func (i *Registrar) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name 
 	if s.Namesake != nil {
 		return true, nil
 	}
-	found, err := kube.Read(ctx, i.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &assisted.InfraEnv{})
+	found, err := kube.Read(ctx, i.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &aiv1beta1.InfraEnv{})
 	if err != nil || found == nil {
 		return err == nil, err
 	}

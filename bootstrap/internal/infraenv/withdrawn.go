@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -29,11 +29,11 @@ type registeredField struct {
 	// name is the name for users; empty means the first element of path.
 	name string
 	// stays reports whether assisted-service keeps the registered value, or refuses the wanted value.
-	stays func(registered, wanted *assisted.InfraEnvSpec) bool
+	stays func(registered, wanted *aiv1beta1.InfraEnvSpec) bool
 	// stated reports whether a value is wanted, which replaces the value of any client; nil if no value is wanted.
-	stated func(wanted *assisted.InfraEnvSpec) bool
+	stated func(wanted *aiv1beta1.InfraEnvSpec) bool
 	// keep sets in wanted the value that assisted-service keeps.
-	keep func(registered, wanted *assisted.InfraEnvSpec)
+	keep func(registered, wanted *aiv1beta1.InfraEnvSpec)
 }
 
 // registeredFields are the fields of an InfraEnv that assisted-service changes only at a registration. The list
@@ -43,41 +43,43 @@ type registeredField struct {
 var registeredFields = []registeredField{
 	{ // assisted-service's webhook refuses another value
 		path: []string{"cpuArchitecture"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return cmp.Or(registered.CpuArchitecture, defaultArchitecture) != cmp.Or(wanted.CpuArchitecture, defaultArchitecture)
 		},
-		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.CpuArchitecture != "" },
-		keep:   func(registered, wanted *assisted.InfraEnvSpec) { wanted.CpuArchitecture = registered.CpuArchitecture },
+		stated: func(wanted *aiv1beta1.InfraEnvSpec) bool { return wanted.CpuArchitecture != "" },
+		keep:   func(registered, wanted *aiv1beta1.InfraEnvSpec) { wanted.CpuArchitecture = registered.CpuArchitecture },
 	},
 	{ // another value is read and checked, and not stored
 		path: []string{"mirrorRegistryRef"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return !equality.Semantic.DeepEqual(registered.MirrorRegistryRef, wanted.MirrorRegistryRef)
 		},
-		stated: func(wanted *assisted.InfraEnvSpec) bool { return wanted.MirrorRegistryRef != nil },
-		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+		stated: func(wanted *aiv1beta1.InfraEnvSpec) bool { return wanted.MirrorRegistryRef != nil },
+		keep: func(registered, wanted *aiv1beta1.InfraEnvSpec) {
 			wanted.MirrorRegistryRef = registered.MirrorRegistryRef
 		},
 	},
 	{ // for this and all following fields, a new value takes effect, and the absence of a value does not
 		path: []string{"sshAuthorizedKey"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return registered.SSHAuthorizedKey != "" && wanted.SSHAuthorizedKey == ""
 		},
-		keep: func(registered, wanted *assisted.InfraEnvSpec) { wanted.SSHAuthorizedKey = registered.SSHAuthorizedKey },
+		keep: func(registered, wanted *aiv1beta1.InfraEnvSpec) {
+			wanted.SSHAuthorizedKey = registered.SSHAuthorizedKey
+		},
 	},
 	{
 		path: []string{"ignitionConfigOverride"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return registered.IgnitionConfigOverride != "" && wanted.IgnitionConfigOverride == ""
 		},
-		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+		keep: func(registered, wanted *aiv1beta1.InfraEnvSpec) {
 			wanted.IgnitionConfigOverride = registered.IgnitionConfigOverride
 		},
 	},
 	{
 		path: []string{"additionalNTPSources"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return len(registered.AdditionalNTPSources) > 0 && len(wanted.AdditionalNTPSources) == 0
 		},
 		keep: keepTimeServers,
@@ -87,18 +89,18 @@ var registeredFields = []registeredField{
 		// (NTP_DEFAULT_SERVER). The service registered that server as additionalNTPSources, which exclude ntpSources
 		// (RegisterInfraEnvInternal, updateInfraEnvNtpSources).
 		path: []string{"ntpSources"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return (len(registered.NTPSources) > 0) != (len(wanted.NTPSources) > 0)
 		},
-		stated: func(wanted *assisted.InfraEnvSpec) bool { return len(wanted.NTPSources) > 0 },
+		stated: func(wanted *aiv1beta1.InfraEnvSpec) bool { return len(wanted.NTPSources) > 0 },
 		keep:   keepTimeServers,
 	},
 	{
 		path: []string{"networkDiscoveryDelaySeconds"},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			return registered.NetworkDiscoveryDelaySeconds != nil && wanted.NetworkDiscoveryDelaySeconds == nil
 		},
-		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+		keep: func(registered, wanted *aiv1beta1.InfraEnvSpec) {
 			wanted.NetworkDiscoveryDelaySeconds = registered.NetworkDiscoveryDelaySeconds
 		},
 	},
@@ -111,18 +113,18 @@ var registeredFields = []registeredField{
 const defaultArchitecture = "x86_64"
 
 // keepTimeServers keeps both lists, because one excludes the other.
-func keepTimeServers(registered, wanted *assisted.InfraEnvSpec) {
+func keepTimeServers(registered, wanted *aiv1beta1.InfraEnvSpec) {
 	wanted.NTPSources, wanted.AdditionalNTPSources = registered.NTPSources, registered.AdditionalNTPSources
 }
 
 func proxyField(name string, part func(*aiv1beta1.Proxy) *string) registeredField {
 	return registeredField{
 		path: []string{"proxy", name},
-		stays: func(registered, wanted *assisted.InfraEnvSpec) bool {
+		stays: func(registered, wanted *aiv1beta1.InfraEnvSpec) bool {
 			was, is := ptr.Deref(registered.Proxy, aiv1beta1.Proxy{}), ptr.Deref(wanted.Proxy, aiv1beta1.Proxy{})
 			return *part(&was) != "" && *part(&is) == ""
 		},
-		keep: func(registered, wanted *assisted.InfraEnvSpec) {
+		keep: func(registered, wanted *aiv1beta1.InfraEnvSpec) {
 			proxy := ptr.Deref(wanted.Proxy, aiv1beta1.Proxy{})
 			*part(&proxy) = *part(registered.Proxy)
 			wanted.Proxy = &proxy
@@ -162,7 +164,7 @@ func (i *Registrar) gatherMirrors(ctx context.Context, s *scope.Scope) error {
 // created again. One example is the key of a user who must not log in anymore. Once the image was handed out, the
 // deletion would be wrong: the host that boots the image could not register. The InfraEnv then keeps these fields,
 // and reregister returns the name of the first one.
-func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv) (kept string, proceed bool, err error) {
+func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *aiv1beta1.InfraEnv) (kept string, proceed bool, err error) {
 	fields := i.staying(s.Namesake, wanted)
 	switch {
 	case len(fields) == 0:
@@ -187,7 +189,7 @@ func (i *Registrar) reregister(ctx context.Context, s *scope.Scope, wanted *assi
 }
 
 // keepMirrorsDigest states in wanted the digest of the mirrors that assisted-service has registered.
-func keepMirrorsDigest(registered, wanted *assisted.InfraEnv) {
+func keepMirrorsDigest(registered, wanted *aiv1beta1.InfraEnv) {
 	if digest := registered.Annotations[bootstrapv1.MirrorsDigestAnnotation]; digest != "" {
 		metav1.SetMetaDataAnnotation(&wanted.ObjectMeta, bootstrapv1.MirrorsDigestAnnotation, digest)
 	}
@@ -195,7 +197,7 @@ func keepMirrorsDigest(registered, wanted *assisted.InfraEnv) {
 
 // delayRecreation keeps an InfraEnv of which only the content of its mirrors changed, and changed too often. Other
 // changes are applied to the InfraEnv. Meanwhile no host boots.
-func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *assisted.InfraEnv, delay time.Duration) error {
+func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *aiv1beta1.InfraEnv, delay time.Duration) error {
 	s.Again.In(delay)
 	s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
 		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change "+
@@ -230,7 +232,7 @@ func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields
 
 // staying returns the fields of an InfraEnv in which assisted-service would keep a value that is not wanted
 // anymore. A value that another client states is left alone.
-func (i *Registrar) staying(infraEnv, wanted *assisted.InfraEnv) []registeredField {
+func (i *Registrar) staying(infraEnv, wanted *aiv1beta1.InfraEnv) []registeredField {
 	if infraEnv == nil {
 		return nil
 	}

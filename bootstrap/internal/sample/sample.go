@@ -5,7 +5,6 @@ import (
 	"maps"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -61,14 +61,14 @@ func Agent(name, infraEnv, mac string) *aiv1beta1.Agent {
 		Status: aiv1beta1.AgentStatus{
 			Inventory: aiv1beta1.HostInventory{
 				Hostname: "m2",
-				Cpu:      aiv1beta1.HostCPU{Count: 16, Architecture: "x86_64"},
+				Cpu:      aiv1beta1.HostCPU{Count: 16},
 				Memory:   aiv1beta1.HostMemory{PhysicalBytes: 32 << 30, UsableBytes: 32 << 30},
 				Interfaces: []aiv1beta1.HostInterface{
-					{Name: "eth0", MacAddress: mac, Flags: []string{}, IPV4Addresses: []string{}, IPV6Addresses: []string{}},
+					{MacAddress: mac},
 				},
 				Disks: []aiv1beta1.HostDisk{{
 					ID: "/dev/disk/by-id/wwn-0x525400000002", Path: "/dev/sda", DriveType: "SSD", SizeBytes: 120 << 30,
-					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true, NotEligibleReasons: []string{}},
+					InstallationEligibility: aiv1beta1.HostInstallationEligibility{Eligible: true},
 				}},
 			},
 			DebugInfo: aiv1beta1.DebugInfo{State: "known-unbound"},

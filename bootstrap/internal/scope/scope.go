@@ -2,7 +2,6 @@
 package scope
 
 import (
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -27,7 +26,7 @@ type Scope struct {
 	// Status is the status to report.
 	Status bootstrapv1.OpenshiftAssistedConfigStatus
 	// InfraEnv is the InfraEnv whose image the host boots, once it exists.
-	InfraEnv *assisted.InfraEnv
+	InfraEnv *aiv1beta1.InfraEnv
 	// Agent is the Agent of the Machine's host, once it is identified.
 	Agent *aiv1beta1.Agent
 	// Wanted is the desired spec of the Agent, once it is known. Fencing is the data about its BMC.

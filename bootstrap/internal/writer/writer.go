@@ -11,7 +11,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -24,13 +24,13 @@ type Writer struct {
 	*apply.Writer
 
 	// Created are the last created InfraEnvs, by config, until the cache has them.
-	Created *reconcile.WriteCache[types.NamespacedName, *assisted.InfraEnv]
+	Created *reconcile.WriteCache[types.NamespacedName, *aiv1beta1.InfraEnv]
 }
 
 // New returns a Writer that has written nothing.
 func New(c client.Client, live client.Reader, clk clock.PassiveClock) *Writer {
 	return &Writer{
-		Writer: apply.NewWriter(c, live, FieldOwner, clk), Created: reconcile.NewWriteCache[types.NamespacedName, *assisted.InfraEnv](clk),
+		Writer: apply.NewWriter(c, live, FieldOwner, clk), Created: reconcile.NewWriteCache[types.NamespacedName, *aiv1beta1.InfraEnv](clk),
 	}
 }
 

@@ -15,8 +15,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +24,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // world is a cluster with a worker w0, and a request of its kubelet.
@@ -79,7 +78,7 @@ func joining() *world {
 	w := asleep()
 	w.node, w.machines[0].Status.NodeRef.Name = nil, ""
 	agent := w.record(&w.machines[0], "a")
-	agent.Spec.Hostname, agent.Status.Progress.CurrentStage = "w0", models.HostStageRebooting
+	agent.Spec.Hostname, agent.Status.Progress.CurrentStage = "w0", aiv1beta1.HostStageRebooting
 	return w
 }
 
@@ -184,7 +183,7 @@ func TestObstacle(t *testing.T) {
 			obstacle: "Node w0 is Ready, and has a valid certificate",
 		},
 		"client: joining host is still being written": {world: joining, change: func(w *world) {
-			w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageWritingImageToDisk
+			w.facts.Agents[0].Status.Progress.CurrentStage = aiv1beta1.HostStageWritingImageToDisk
 		}, obstacle: "the host of Machine machine-w0 is still being installed"},
 		"client: joining Machine is being deleted": {
 			world: joining, change: func(w *world) { w.machines[0].DeletionTimestamp = now() },
@@ -507,7 +506,7 @@ func servingWhileJoining() *world {
 	w := awake()
 	proven := joining().facts
 	w.facts.Agents, w.facts.Configs, w.machines[0].Status.NodeRef.Name = proven.Agents, proven.Configs, ""
-	w.facts.Agents[0].Status.Progress.CurrentStage = models.HostStageJoined
+	w.facts.Agents[0].Status.Progress.CurrentStage = aiv1beta1.HostStageJoined
 	return w
 }
 

@@ -6,13 +6,13 @@ import (
 	"net"
 	"slices"
 
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // Host is the host of a Machine, as known on the hub.
@@ -41,7 +41,9 @@ type Hosts struct {
 }
 
 // joiningStages are the stages in which an installed host may request certificates.
-var joiningStages = sets.New(models.HostStageRebooting, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone)
+var joiningStages = sets.New(
+	aiv1beta1.HostStageRebooting, aiv1beta1.HostStageConfiguring, aiv1beta1.HostStageJoined, aiv1beta1.HostStageDone,
+)
 
 // HostsOf returns the hosts of a cluster, with their present or future Nodes. machines must be complete
 // objects. An Agent counts only if the bootstrap provider proved that it runs on the host of its Machine.

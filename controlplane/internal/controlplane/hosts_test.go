@@ -5,8 +5,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +16,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // The reports of hosts and the planned workers are read from the trimmed objects in the caches.
@@ -52,7 +51,7 @@ func TestPlannedWorkersAndStuckHostsAreReadFromTheCaches(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a"},
 		Spec:       aiv1beta1.AgentSpec{Hostname: "rack1-u7", ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
 	}
-	agent.Status.DebugInfo.State = models.HostStatusError
+	agent.Status.DebugInfo.State = aiv1beta1.HostStatusError
 	agent.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "no disk"}}
 	nameless := agent.DeepCopy()
 	nameless.Name, nameless.Spec.Hostname, nameless.Status.Inventory.Hostname = "b", "", "localhost"

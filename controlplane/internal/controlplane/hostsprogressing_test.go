@@ -5,8 +5,6 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/record"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -14,16 +12,17 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // hostIn returns a host of the cluster in a stage of its installation since a time.
-func hostIn(name string, stage models.HostStage, since time.Time) *aiv1beta1.Agent {
+func hostIn(name string, stage aiv1beta1.HostStage, since time.Time) *aiv1beta1.Agent {
 	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{
 		Namespace: lab, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: name},
 	}, Spec: aiv1beta1.AgentSpec{
 		Hostname: name, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
 	}}
-	agent.Status.DebugInfo.State, agent.Status.Role = models.HostStatusInstallingInProgress, models.HostRoleMaster
+	agent.Status.DebugInfo.State, agent.Status.Role = aiv1beta1.HostStatusInstallingInProgress, aiv1beta1.HostRoleMaster
 	agent.Status.Progress.CurrentStage, agent.Status.Progress.StageStartTime = stage, &metav1.Time{Time: since.Truncate(time.Second)}
 	return agent
 }
@@ -37,11 +36,11 @@ func TestLaggingHostIsReportedInTime(t *testing.T) {
 	h.recorder.EventRecorder = recorder
 	now := time.Now().Truncate(time.Second)
 	h.clock.now = func() time.Time { return now }
-	slow := hostIn("rack1-u7", models.HostStageWritingImageToDisk, now.Add(-20*time.Minute))
+	slow := hostIn("rack1-u7", aiv1beta1.HostStageWritingImageToDisk, now.Add(-20*time.Minute))
 	for _, agent := range []*aiv1beta1.Agent{
 		slow,
-		hostIn("rack1-u8", models.HostStageConfiguring, now.Add(-6*time.Minute)),
-		hostIn("rack1-u9", models.HostStageRebooting, now.Add(-8*time.Minute)),
+		hostIn("rack1-u8", aiv1beta1.HostStageConfiguring, now.Add(-6*time.Minute)),
+		hostIn("rack1-u9", aiv1beta1.HostStageRebooting, now.Add(-8*time.Minute)),
 	} {
 		h.Expect(h.Create(t.Context(), agent)).To(Succeed())
 	}
@@ -61,7 +60,7 @@ func TestLaggingHostIsReportedInTime(t *testing.T) {
 	h.Expect(h.controlPlane().ResourceVersion).To(Equal(version), "the host is reported once")
 	h.Expect(recorder.Events).To(BeEmpty())
 
-	slow.Status.Progress.CurrentStage, slow.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: now}
+	slow.Status.Progress.CurrentStage, slow.Status.Progress.StageStartTime = aiv1beta1.HostStageRebooting, &metav1.Time{Time: now}
 	h.Expect(h.Update(t.Context(), slow)).To(Succeed())
 	h.reconcile()
 	h.Expect(conditions.Has(h.controlPlane(), controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host made progress")
@@ -69,7 +68,7 @@ func TestLaggingHostIsReportedInTime(t *testing.T) {
 
 func TestStageOfAHostTriggersReconcile(t *testing.T) {
 	g := NewWithT(t)
-	before, after := hostIn("a", models.HostStageInstalling, time.Now()), hostIn("a", models.HostStageRebooting, time.Now())
+	before, after := hostIn("a", aiv1beta1.HostStageInstalling, time.Now()), hostIn("a", aiv1beta1.HostStageRebooting, time.Now())
 	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})).To(BeTrue())
 	later := before.DeepCopy()
 	later.Status.Progress.StageStartTime.Time = later.Status.Progress.StageStartTime.Add(time.Minute)
@@ -80,6 +79,6 @@ func TestStageOfAHostTriggersReconcile(t *testing.T) {
 	undated.Status.Progress.StageStartTime = nil
 	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: undated, ObjectNew: before})).To(BeTrue())
 	same := before.DeepCopy()
-	same.Status.Progress.ProgressInfo, same.Status.Progress.InstallationPercentage = "50%", 50
+	same.Status.Progress.InstallationPercentage = 50
 	g.Expect(informer.AgentChanges.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: same})).To(BeFalse())
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -140,7 +139,7 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept.Spec.NodeLabels = kube.SelectKeys(agent.Spec.NodeLabels, metal3.HostUIDLabel)
 	kept.Status.Inventory.Hostname = agent.Status.Inventory.Hostname
 	// The Node of an installed host reports the addresses.
-	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != models.HostStageDone {
+	if addresses := assisted.Addresses(agent); len(addresses) > 0 && agent.Status.Progress.CurrentStage != aiv1beta1.HostStageDone {
 		kept.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{IPV4Addresses: addresses}}
 	}
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = agent.Status.DebugInfo.State, agent.Status.DebugInfo.StateInfo

@@ -6,8 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -171,21 +170,21 @@ func TestAgentKeepsFieldsThatAreRead(t *testing.T) {
 	kept.Status.Inventory.Hostname, kept.Status.Inventory.Interfaces = "localhost", []aiv1beta1.HostInterface{
 		{IPV4Addresses: []string{"192.168.1.10", "fd00::10"}},
 	}
-	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: models.HostStatusInsufficient, StateInfo: "info"}
-	kept.Status.Role, kept.Status.Bootstrap = models.HostRoleMaster, true
-	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = models.HostStageRebooting, &metav1.Time{Time: time.Unix(1, 0)}
+	kept.Status.DebugInfo = aiv1beta1.DebugInfo{State: aiv1beta1.HostStatusInsufficient, StateInfo: "info"}
+	kept.Status.Role, kept.Status.Bootstrap = aiv1beta1.HostRoleMaster, true
+	kept.Status.Progress.CurrentStage, kept.Status.Progress.StageStartTime = aiv1beta1.HostStageRebooting, &metav1.Time{Time: time.Unix(1, 0)}
 	kept.Status.Conditions = []conditionsv1.Condition{{Type: aiv1beta1.ValidatedCondition, Status: corev1.ConditionFalse, Message: "message"}}
 	whole := burdened(kept)
 	whole.Spec.IgnitionConfigOverrides, whole.Spec.NodeLabels["other"] = "large", "x"
-	whole.Status.Inventory.Interfaces, whole.Status.DebugInfo.EventsURL = []aiv1beta1.HostInterface{
-		{Name: "eno1", IPV4Addresses: []string{"192.168.1.10/24"}}, {IPV6Addresses: []string{"fd00::10/64", "fe80::1/64"}},
-	}, "large"
-	whole.Status.Progress.ProgressInfo = "large"
+	whole.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{
+		{MacAddress: "52:54:00:00:00:01", IPV4Addresses: []string{"192.168.1.10/24"}}, {IPV6Addresses: []string{"fd00::10/64", "fe80::1/64"}},
+	}
+	whole.Status.Progress.InstallationPercentage = 88
 	whole.Status.Conditions = append([]conditionsv1.Condition{{Type: aiv1beta1.ConnectedCondition}}, whole.Status.Conditions...)
 	g.Expect(trimAgent(whole)).To(Equal(kept))
 
 	joined := whole.DeepCopy()
-	joined.Status.Progress.CurrentStage = models.HostStageDone
+	joined.Status.Progress.CurrentStage = aiv1beta1.HostStageDone
 	g.Expect(trimAgent(joined).Status.Inventory.Interfaces).To(BeEmpty(), "its Node reports its addresses")
 
 	whole.Status.Conditions[1].Status = corev1.ConditionTrue

@@ -2,7 +2,6 @@ package remediation
 
 import (
 	"github.com/dustin/go-humanize/english"
-	"github.com/openshift/assisted-service/models"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // twoNode blocks in clusters of two nodes with fencing.
@@ -127,8 +127,8 @@ func (a *Situation) provisioning(m *clusterv1.Machine) *Step {
 // installing are the states of a host in assisted-service from the preparation to the end of its
 // installation.
 var installing = sets.New(
-	models.HostStatusPreparingForInstallation, models.HostStatusPreparingSuccessful,
-	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstallingPendingUserAction,
+	aiv1beta1.HostStatusPreparingForInstallation, aiv1beta1.HostStatusPreparingSuccessful,
+	aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress, aiv1beta1.HostStatusInstallingPendingUserAction,
 )
 
 // installs reports whether the host of a Machine is being installed, according to assisted-service.

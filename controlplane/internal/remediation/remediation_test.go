@@ -9,8 +9,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -21,6 +19,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
@@ -307,11 +306,11 @@ func TestBlockers(t *testing.T) {
 			w.Machines[3].Status.NodeRef.Name = ""
 		}, deferred, "waiting for the installation of the host of m3", true},
 		"own host being installed": {
-			3, func(w *world) { w.sicken(1); w.install(1, models.HostStatusInstallingInProgress) }, deferred,
+			3, func(w *world) { w.sicken(1); w.install(1, aiv1beta1.HostStatusInstallingInProgress) }, deferred,
 			"waiting for the installation of the host of m1", false,
 		},
 		"another host being prepared": {
-			3, func(w *world) { w.sicken(1); w.install(2, models.HostStatusPreparingForInstallation) },
+			3, func(w *world) { w.sicken(1); w.install(2, aiv1beta1.HostStatusPreparingForInstallation) },
 			deferred,
 			"waiting for the installation of the host of m2", true,
 		},
@@ -340,8 +339,8 @@ func (w *world) install(i int, state string) {
 func TestInstalledHostDoesNotBlock(t *testing.T) {
 	w := newWorld(3)
 	w.sicken(1)
-	w.install(1, models.HostStatusAddedToExistingCluster)
-	w.install(2, models.HostStatusInstalled)
+	w.install(1, aiv1beta1.HostStatusAddedToExistingCluster)
+	w.install(2, aiv1beta1.HostStatusInstalled)
 	NewWithT(t).Expect(w.decide().Delete).To(BeTrue())
 }
 

@@ -5,7 +5,6 @@ package retry
 import (
 	"fmt"
 
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -13,6 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -56,7 +56,7 @@ func MayRun(f *facts.Facts) []string {
 	}
 	for i := range f.Agents {
 		switch agent := &f.Agents[i]; agent.Status.Progress.CurrentStage {
-		case models.HostStageJoined, models.HostStageDone:
+		case aiv1beta1.HostStageJoined, aiv1beta1.HostStageDone:
 			add("host %s has joined the cluster", bound.Value(facts.Hostname(agent)))
 		}
 	}

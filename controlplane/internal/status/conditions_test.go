@@ -6,8 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/conditions"
@@ -17,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func TestUnreadableClusterIsNotHealthy(t *testing.T) {
@@ -227,18 +226,18 @@ func TestAvailableDistinguishesFailedFromRunningInstallation(t *testing.T) {
 // TestAvailableNamesBlockerOfInstallation: the Cluster mirrors Available, and clusterctl describe shows
 // nothing else.
 func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
-	at := func(name string, stage models.HostStage) aiv1beta1.Agent {
-		a := agentIn(name, models.HostStatusInstallingInProgress, "")
+	at := func(name string, stage aiv1beta1.HostStage) aiv1beta1.Agent {
+		a := agentIn(name, aiv1beta1.HostStatusInstallingInProgress, "")
 		a.Status.Progress.CurrentStage = stage
 		return a
 	}
 	hosts := []aiv1beta1.Agent{
 		at("a", ""),
-		at("b", models.HostStageWritingImageToDisk),
-		at("c", models.HostStageCopyingRegistryDataToDisk),
-		at("d", models.HostStageWaitingForBootkube),
-		at("e", models.HostStageRebooting),
-		at("f", models.HostStageConfiguring), at("g", models.HostStageJoined), at("h", models.HostStageDone),
+		at("b", aiv1beta1.HostStageWritingImageToDisk),
+		at("c", aiv1beta1.HostStageCopyingRegistryDataToDisk),
+		at("d", aiv1beta1.HostStageWaitingForBootkube),
+		at("e", aiv1beta1.HostStageRebooting),
+		at("f", aiv1beta1.HostStageConfiguring), at("g", aiv1beta1.HostStageJoined), at("h", aiv1beta1.HostStageDone),
 	}
 	for situation, tc := range map[string]struct {
 		install *hiveext.AgentClusterInstall

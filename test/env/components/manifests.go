@@ -72,10 +72,11 @@ func (b *Builder) KustomizeModule(ctx context.Context, tools, module, folder str
 	return b.Kustomize(ctx, filepath.Join(dir, folder))
 }
 
-// GenerateCRDs runs controller-gen for the Go types of assisted-service and Hive, in the versions of the main
-// module, and returns the folder with the CRDs. The result is kept for each pair of versions.
+// GenerateCRDs runs controller-gen for the Go types of assisted-service and Hive in the module test/tools/crds. It returns
+// the folder with the CRDs, which is kept for each pair of versions.
 func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
-	goMod := filepath.Join(b.root, "go.mod")
+	types := filepath.Join(b.root, "test", "tools", "crds")
+	goMod := filepath.Join(types, "go.mod")
 	assisted, err := moduleVersion(goMod, assistedModule)
 	if err != nil {
 		return "", err
@@ -102,7 +103,7 @@ func (b *Builder) GenerateCRDs(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("cannot remove an incomplete folder: %w", err)
 	}
 	// allowDangerousTypes: AgentServiceConfig and Hive have float fields.
-	_, err = run(ctx, b.root, program, "crd:crdVersions=v1,allowDangerousTypes=true",
+	_, err = run(ctx, types, program, "crd:crdVersions=v1,allowDangerousTypes=true",
 		"paths="+assistedModule+"/v1beta1;"+assistedModule+"/hiveextension/v1beta1;"+hiveModule+"/hive/v1",
 		"output:crd:dir="+temporary)
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	toolscache "k8s.io/client-go/tools/cache"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // seeDeletion records the deletion of a control-plane Machine. Cluster API waits until its host left etcd, unless the
@@ -134,7 +133,7 @@ func (o *observer) seeAgentGone(v *aiv1beta1.Agent, at time.Time) {
 	for _, what := range []string{agentDiscovered, agentReady} {
 		o.note(what, agent, false, at)
 	}
-	if v.Spec.ClusterDeploymentName != nil && v.Spec.Role == models.HostRoleWorker {
+	if v.Spec.ClusterDeploymentName != nil && v.Spec.Role == aiv1beta1.HostRoleWorker {
 		machine := v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]
 		o.act(effect{handOver: agentReleased, subject: agent, at: at, needs: []need{{{configDeleted, machine}}}})
 	}

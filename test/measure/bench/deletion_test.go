@@ -6,8 +6,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -15,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // story feeds an observer with objects, one each minute.
@@ -112,7 +111,7 @@ func TestReusedHostIsMeasuredAgain(t *testing.T) {
 	agent := func(uid, machine, state string, bound bool) *aiv1beta1.Agent {
 		a := &aiv1beta1.Agent{ObjectMeta: named("host", false)}
 		a.UID, a.Labels = types.UID(uid), map[string]string{aiv1beta1.InfraEnvNameLabel: machine}
-		a.Status.DebugInfo.State, a.Spec.Role = state, models.HostRoleWorker
+		a.Status.DebugInfo.State, a.Spec.Role = state, aiv1beta1.HostRoleWorker
 		a.Status.Inventory.Interfaces = []aiv1beta1.HostInterface{{}}
 		if bound {
 			a.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: "ns", Name: "c"}

@@ -12,8 +12,6 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -30,6 +28,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/measure/results"
 )
 
@@ -273,7 +272,7 @@ func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 	o.note(agentDiscovered, agent, discovered, at)
 	machine := v.Namespace + "/" + v.Labels[aiv1beta1.InfraEnvNameLabel]
 	o.note(machineDiscovered, machine, discovered, at)
-	o.note(hostInstalled, machine, state == models.HostStatusInstalled || state == models.HostStatusAddedToExistingCluster, at)
+	o.note(hostInstalled, machine, state == aiv1beta1.HostStatusInstalled || state == aiv1beta1.HostStatusAddedToExistingCluster, at)
 	o.seeRunning(machine, at)
 	synced := conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.SpecSyncedCondition)
 	joined := cluster != nil && conditionsv1.IsStatusConditionTrue(v.Status.Conditions, aiv1beta1.BoundCondition)
@@ -284,7 +283,7 @@ func (o *observer) seeAgent(v *aiv1beta1.Agent, at time.Time) {
 	if cluster == nil {
 		return
 	}
-	if v.Spec.Role == models.HostRoleWorker {
+	if v.Spec.Role == aiv1beta1.HostRoleWorker {
 		o.expect(agentReleased, agent, need{{configDeleted, machine}})
 		if !v.DeletionTimestamp.IsZero() {
 			o.act(effect{handOver: agentReleased, subject: agent, at: at, needs: []need{{{configDeleted, machine}}}})

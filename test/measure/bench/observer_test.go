@@ -6,12 +6,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 func TestTimeUntilMachineOfInstalledHostRuns(t *testing.T) {
@@ -20,7 +19,7 @@ func TestTimeUntilMachineOfInstalledHostRuns(t *testing.T) {
 		Namespace: "ns", Name: "a",
 		Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: "m"},
 	}}
-	installed.Status.DebugInfo.State = models.HostStatusAddedToExistingCluster
+	installed.Status.DebugInfo.State = aiv1beta1.HostStatusAddedToExistingCluster
 	running := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
 	running.Status.Phase, running.Status.NodeRef.Name = string(clusterv1.MachinePhaseRunning), "n"
 	for name, test := range map[string]struct {

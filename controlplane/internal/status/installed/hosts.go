@@ -6,8 +6,6 @@ import (
 	"strings"
 
 	"github.com/dustin/go-humanize/english"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -18,19 +16,20 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // States of a host in assisted-service that the conditions distinguish.
 var (
-	pendingStates         = sets.New(models.HostStatusInstallingPendingUserAction)
-	preparingFailedStates = sets.New(models.HostStatusPreparingFailed)
+	pendingStates         = sets.New(aiv1beta1.HostStatusInstallingPendingUserAction)
+	preparingFailedStates = sets.New(aiv1beta1.HostStatusPreparingFailed)
 	// brokenStates are the states of a host that fails independent of the others. failingStates also contain
 	// the states of hosts whose validations do not all pass.
 	brokenStates = sets.New(
-		models.HostStatusError, models.HostStatusPreparingFailed, models.HostStatusCancelled, models.HostStatusDisconnected,
+		aiv1beta1.HostStatusError, aiv1beta1.HostStatusPreparingFailed, aiv1beta1.HostStatusCanceled, aiv1beta1.HostStatusDisconnected,
 	)
-	failingStates = sets.New(models.HostStatusInsufficient).Union(brokenStates)
+	failingStates = sets.New(aiv1beta1.HostStatusInsufficient).Union(brokenStates)
 )
 
 // passing are reasons of hosts that are not bound yet and whose wait ends automatically. The same holds for
@@ -134,9 +133,9 @@ func way(host *aiv1beta1.Agent) string {
 		return notBegun
 	case slices.Contains(waitingStages, stage):
 		return waitingForOther
-	case rank(host) < slices.Index(installationStages, models.HostStageRebooting):
+	case rank(host) < slices.Index(installationStages, aiv1beta1.HostStageRebooting):
 		return writing
-	case stage != models.HostStageDone:
+	case stage != aiv1beta1.HostStageDone:
 		return starting
 	default:
 		return done

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -18,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -32,23 +31,25 @@ const (
 
 // installationStages are the stages of a host's installation, in order. The role of a host determines its
 // stages (assisted-service, internal/host/hostutil).
-var installationStages = []models.HostStage{
-	models.HostStageStartingInstallation,
-	models.HostStageInstalling,
-	models.HostStageWritingImageToDisk,
-	models.HostStageCopyingRegistryDataToDisk,
-	models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube, models.HostStageWaitingForController,
-	models.HostStageRebooting, models.HostStageWaitingForIgnition, models.HostStageConfiguring, models.HostStageJoined, models.HostStageDone,
+var installationStages = []aiv1beta1.HostStage{
+	aiv1beta1.HostStageStartingInstallation,
+	aiv1beta1.HostStageInstalling,
+	aiv1beta1.HostStageWritingImageToDisk,
+	aiv1beta1.HostStageCopyingRegistryDataToDisk,
+	aiv1beta1.HostStageWaitingForControlPlane, aiv1beta1.HostStageWaitingForBootkube, aiv1beta1.HostStageWaitingForController,
+	aiv1beta1.HostStageRebooting, aiv1beta1.HostStageWaitingForIgnition, aiv1beta1.HostStageConfiguring,
+	aiv1beta1.HostStageJoined, aiv1beta1.HostStageDone,
 }
 
 // waitingStages are the stages in which a host waits for others. Their duration depends on the others.
-var waitingStages = []models.HostStage{
-	models.HostStageWaitingForControlPlane, models.HostStageWaitingForBootkube, models.HostStageWaitingForController,
+var waitingStages = []aiv1beta1.HostStage{
+	aiv1beta1.HostStageWaitingForControlPlane, aiv1beta1.HostStageWaitingForBootkube, aiv1beta1.HostStageWaitingForController,
 }
 
 // goingOn are the states of a host that is being installed or is installed, and needs no user action.
 var goingOn = []string{
-	models.HostStatusInstalling, models.HostStatusInstallingInProgress, models.HostStatusInstalled, models.HostStatusAddedToExistingCluster,
+	aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress,
+	aiv1beta1.HostStatusInstalled, aiv1beta1.HostStatusAddedToExistingCluster,
 }
 
 // HostsProgressing returns the condition for hosts that are much slower than the others, or nil without such hosts.
@@ -118,7 +119,7 @@ func (v *View) behind() (hosts []*aiv1beta1.Agent, left time.Duration) {
 // stage. When the others proceed, the time at which they left the stage is no longer known.
 func (v *View) behindFrom(host *aiv1beta1.Agent) time.Time {
 	stage, since := host.Status.Progress.CurrentStage, host.Status.Progress.StageStartTime
-	if !inStep(host) || stage == models.HostStageDone || slices.Contains(waitingStages, stage) {
+	if !inStep(host) || stage == aiv1beta1.HostStageDone || slices.Contains(waitingStages, stage) {
 		return time.Time{}
 	}
 	others, left := 0, []time.Time{}

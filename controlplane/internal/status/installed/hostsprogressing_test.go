@@ -7,8 +7,6 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	aiv1beta1 "github.com/openshift/assisted-service/api/v1beta1"
-	"github.com/openshift/assisted-service/models"
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -18,29 +16,30 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
 // noon is the time at which the hosts below are observed.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // workerIn returns a worker that entered a stage of its installation the given minutes before noon.
-func workerIn(name string, stage models.HostStage, minutes int) aiv1beta1.Agent {
-	a := agentIn(name, models.HostStatusInstallingInProgress, "")
-	if stage == models.HostStageDone {
-		a.Status.DebugInfo.State = models.HostStatusInstalled
+func workerIn(name string, stage aiv1beta1.HostStage, minutes int) aiv1beta1.Agent {
+	a := agentIn(name, aiv1beta1.HostStatusInstallingInProgress, "")
+	if stage == aiv1beta1.HostStageDone {
+		a.Status.DebugInfo.State = aiv1beta1.HostStatusInstalled
 	}
 	since := metav1.NewTime(noon.Add(-time.Duration(minutes) * time.Minute))
-	a.Status.Role, a.Status.Progress.CurrentStage, a.Status.Progress.StageStartTime = models.HostRoleWorker, stage, &since
+	a.Status.Role, a.Status.Progress.CurrentStage, a.Status.Progress.StageStartTime = aiv1beta1.HostRoleWorker, stage, &since
 	a.Labels = map[string]string{aiv1beta1.InfraEnvNameLabel: "machine-" + name}
 	return a
 }
 
 // joining returns a worker that joins an installed cluster and was approved, with all requirements met, the
 // given minutes before noon.
-func joining(name string, approved int, stage models.HostStage, minutes int) aiv1beta1.Agent {
+func joining(name string, approved int, stage aiv1beta1.HostStage, minutes int) aiv1beta1.Agent {
 	a := workerIn(name, stage, minutes)
-	if stage == models.HostStageDone {
-		a.Status.DebugInfo.State = models.HostStatusAddedToExistingCluster
+	if stage == aiv1beta1.HostStageDone {
+		a.Status.DebugInfo.State = aiv1beta1.HostStatusAddedToExistingCluster
 	}
 	a.Status.Conditions = []conditionsv1.Condition{{
 		Type:               aiv1beta1.RequirementsMetCondition,
@@ -82,8 +81,8 @@ func namesOf(hosts []*aiv1beta1.Agent) string {
 }
 
 func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
-	const writing, rebooting, configuring, done = models.HostStageWritingImageToDisk, models.HostStageRebooting,
-		models.HostStageConfiguring, models.HostStageDone
+	const writing, rebooting, configuring, done = aiv1beta1.HostStageWritingImageToDisk, aiv1beta1.HostStageRebooting,
+		aiv1beta1.HostStageConfiguring, aiv1beta1.HostStageDone
 	for situation, tc := range map[string]struct {
 		hosts []aiv1beta1.Agent
 		// behind contains the names of hosts, left the minutes until another host is behind.
@@ -129,14 +128,14 @@ func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
 		},
 		"the others have another role": {
 			hosts: []aiv1beta1.Agent{
-				workerIn("a", writing, 30), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Role = models.HostRoleMaster }),
+				workerIn("a", writing, 30), changed(workerIn("b", done, 20), func(a *aiv1beta1.Agent) { a.Status.Role = aiv1beta1.HostRoleMaster }),
 			},
 		},
 		"waits for the control plane": {
-			hosts: []aiv1beta1.Agent{workerIn("a", models.HostStageWaitingForControlPlane, 60), workerIn("b", done, 20)},
+			hosts: []aiv1beta1.Agent{workerIn("a", aiv1beta1.HostStageWaitingForControlPlane, 60), workerIn("b", done, 20)},
 		},
 		"the others wait for the control plane": {
-			hosts: []aiv1beta1.Agent{workerIn("a", writing, 20), workerIn("b", models.HostStageWaitingForControlPlane, 15)}, behind: "a",
+			hosts: []aiv1beta1.Agent{workerIn("a", writing, 20), workerIn("b", aiv1beta1.HostStageWaitingForControlPlane, 15)}, behind: "a",
 		},
 		"bootstrap host": {
 			hosts: []aiv1beta1.Agent{
@@ -150,14 +149,14 @@ func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
 		},
 		"failed: reported by another condition": {
 			hosts: []aiv1beta1.Agent{
-				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }),
+				changed(workerIn("a", writing, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = aiv1beta1.HostStatusError }),
 				workerIn("b", done, 20),
 			},
 		},
 		"needs the user: reported by another condition": {
 			hosts: []aiv1beta1.Agent{
 				changed(
-					workerIn("a", rebooting, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstallingPendingUserAction },
+					workerIn("a", rebooting, 60), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = aiv1beta1.HostStatusInstallingPendingUserAction },
 				),
 				workerIn("b", done, 20),
 			},
@@ -165,7 +164,7 @@ func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
 		"a failed host does not count": {
 			hosts: []aiv1beta1.Agent{
 				workerIn("a", writing, 60),
-				changed(workerIn("b", writing, 20), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusError }),
+				changed(workerIn("b", writing, 20), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = aiv1beta1.HostStatusError }),
 				workerIn("c", done, 20),
 			},
 			behind: "a",
@@ -194,7 +193,7 @@ func TestHostIsBehindWhenMostOthersLeftItsStage(t *testing.T) {
 }
 
 func TestJoiningHostsAreComparedWithHostsThatJoinTogether(t *testing.T) {
-	const writing, rebooting, done = models.HostStageWritingImageToDisk, models.HostStageRebooting, models.HostStageDone
+	const writing, rebooting, done = aiv1beta1.HostStageWritingImageToDisk, aiv1beta1.HostStageRebooting, aiv1beta1.HostStageDone
 	for situation, tc := range map[string]struct {
 		hosts  []aiv1beta1.Agent
 		behind string
@@ -204,7 +203,7 @@ func TestJoiningHostsAreComparedWithHostsThatJoinTogether(t *testing.T) {
 		"the cluster was installed half an hour ago": {
 			hosts: []aiv1beta1.Agent{
 				joining("a", 15, writing, 12),
-				changed(joining("b", 70, done, 25), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = models.HostStatusInstalled }),
+				changed(joining("b", 70, done, 25), func(a *aiv1beta1.Agent) { a.Status.DebugInfo.State = aiv1beta1.HostStatusInstalled }),
 			},
 			left: 40,
 		},
@@ -250,29 +249,29 @@ func TestJoiningHostsAreComparedWithHostsThatJoinTogether(t *testing.T) {
 // host. When the others proceed, the end of their earlier stages is no longer known.
 func TestHostStaysBehindWhenTheOthersProceed(t *testing.T) {
 	g := NewWithT(t)
-	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageRebooting, 15))
+	v := progressOf(workerIn("a", aiv1beta1.HostStageWritingImageToDisk, 25), workerIn("b", aiv1beta1.HostStageRebooting, 15))
 	compose(v, v.ControlPlane)
 	message := conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition)
 	g.Expect(message).NotTo(BeEmpty())
 
-	v.Agents[1] = workerIn("b", models.HostStageConfiguring, 0)
+	v.Agents[1] = workerIn("b", aiv1beta1.HostStageConfiguring, 0)
 	compose(v, v.ControlPlane)
 	g.Expect(
 		conditions.GetMessage(v.ControlPlane, controlplanev1.HostsProgressingCondition),
 	).To(Equal(message), "independent of the stages of other hosts")
 
-	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
+	v.Agents[0] = workerIn("a", aiv1beta1.HostStageRebooting, 0)
 	compose(v, v.ControlPlane)
 	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
 
-	v.Agents = []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageConfiguring, 0)}
+	v.Agents = []aiv1beta1.Agent{workerIn("a", aiv1beta1.HostStageWritingImageToDisk, 25), workerIn("b", aiv1beta1.HostStageConfiguring, 0)}
 	compose(v, v.ControlPlane)
 	g.Expect(conditions.Has(v.ControlPlane, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host was not reported before")
 }
 
 func TestHostsBehindAreNamed(t *testing.T) {
 	g := NewWithT(t)
-	v := progressOf(workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15))
+	v := progressOf(workerIn("a", aiv1beta1.HostStageWritingImageToDisk, 25), workerIn("b", aiv1beta1.HostStageDone, 15))
 	v.Workers = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "machine-a"}}}
 	cp := v.ControlPlane.DeepCopy()
 	compose(v, cp)
@@ -290,7 +289,7 @@ func TestHostsBehindAreNamed(t *testing.T) {
 	compose(v, cp)
 	g.Expect(conditions.GetMessage(cp, controlplanev1.HostsProgressingCondition)).To(Equal(condition.Message), "unchanged by time alone")
 
-	v.Agents[0] = workerIn("a", models.HostStageRebooting, 0)
+	v.Agents[0] = workerIn("a", aiv1beta1.HostStageRebooting, 0)
 	compose(v, cp)
 	g.Expect(conditions.Has(cp, controlplanev1.HostsProgressingCondition)).To(BeFalse(), "the host has left its stage")
 	g.Expect(v.UntilHostLags()).To(Equal(5*time.Minute), "until ten minutes after it entered the next stage")
@@ -300,10 +299,10 @@ func TestAtMostThreeHostsBehindAreNamed(t *testing.T) {
 	g := NewWithT(t)
 	var hosts []aiv1beta1.Agent
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
-		hosts = append(hosts, workerIn(name, models.HostStageRebooting, 40))
+		hosts = append(hosts, workerIn(name, aiv1beta1.HostStageRebooting, 40))
 	}
 	for _, name := range []string{"f", "g", "h", "i", "j", "k"} {
-		hosts = append(hosts, workerIn(name, models.HostStageDone, 20))
+		hosts = append(hosts, workerIn(name, aiv1beta1.HostStageDone, 20))
 	}
 	v := progressOf(hosts...)
 	cp := v.ControlPlane.DeepCopy()
@@ -314,7 +313,7 @@ func TestAtMostThreeHostsBehindAreNamed(t *testing.T) {
 }
 
 func TestNoHostIsBehindWhenInstallationEnds(t *testing.T) {
-	slow := []aiv1beta1.Agent{workerIn("a", models.HostStageWritingImageToDisk, 25), workerIn("b", models.HostStageDone, 15)}
+	slow := []aiv1beta1.Agent{workerIn("a", aiv1beta1.HostStageWritingImageToDisk, 25), workerIn("b", aiv1beta1.HostStageDone, 15)}
 	for situation, change := range map[string]func(*View){
 		"failed": func(v *View) { v.Phase = controlplanev1.InstallationFailed },
 		"the cluster is being deleted": func(v *View) {
