@@ -27,9 +27,9 @@ func Delete(ctx context.Context, c client.Writer, obj client.Object) error {
 	return nil
 }
 
-// Annotate sets annotations of the object that was read, and not of a new object of the same name: the API server refuses
-// a patch with another UID. A nil value removes an annotation, whichever client owns it; after a restore the owner is
-// another one. It returns no error if the object is deleted. obj becomes the response of the API server.
+// Annotate sets annotations of the object that was read, and not of a new object of the same name. The API server refuses
+// a patch with another UID. A nil value removes an annotation, whichever client owns it: after a restore another client
+// does. It returns no error if the object is deleted. obj becomes the response of the API server.
 func Annotate(
 	ctx context.Context, c client.Writer, obj client.Object, annotations map[string]*string, owner client.FieldOwner,
 ) error {
