@@ -1,7 +1,6 @@
 package diagnostics
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -29,5 +28,5 @@ func setLogLevel(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "the body must be a number", http.StatusBadRequest)
 		return
 	}
-	fmt.Fprintln(w, set)
+	_, _ = io.WriteString(w, set+"\n")
 }

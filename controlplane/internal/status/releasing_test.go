@@ -142,7 +142,7 @@ func TestReleaseOfHostsIsNoScaleDown(t *testing.T) {
 // installedWith returns the input of the conditions of an installed cluster with these Machines.
 func installedWith(names ...string) *View {
 	f := factsOf(nil)
-	f.ControlPlane.Spec.Replicas = ptr.To(int32(len(names))) //nolint:gosec // a handful
+	f.ControlPlane.Spec.Replicas = ptr.To(int32(len(names)))
 	for _, name := range names {
 		f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
 	}
