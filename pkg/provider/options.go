@@ -109,8 +109,16 @@ func (o *Options) Validate() error {
 	return nil
 }
 
+// reconciliationTimeout ends a reconcile that hangs, so that its worker serves other objects. A request to the hub has no
+// limit of its own: a connection can be lost without an error. Other calls end after one minute at most. One reconcile
+// makes few of them.
+const reconciliationTimeout = 5 * time.Minute
+
 // ControllerOptions returns the options of a controller. The queue has priorities and a rate limit by object,
 // so that one failing object does not delay others.
 func (o *Options) ControllerOptions() controller.Options {
-	return controller.Options{MaxConcurrentReconciles: o.Concurrency, UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue}
+	return controller.Options{
+		MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: reconciliationTimeout,
+		UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue,
+	}
 }

@@ -37,15 +37,19 @@ const (
 	failsFirst  = "listed, and failed"
 	returnsSoon = "returns soon"
 	returnsLate = "returns late"
+	hangs       = "hangs"
 )
 
-func (d *worker) Reconcile(_ context.Context, req ctrl.Request) (ctrl.Result, error) {
+func (d *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	first := !d.seen.Has(req)
 	d.seen.Insert(req)
 	d.order = append(d.order, req.Name)
 	switch {
 	case req.Name == blocking:
 		<-d.release
+	case req.Name == hangs && first:
+		<-ctx.Done()
+		return ctrl.Result{}, ctx.Err()
 	case req.Name == failsFirst && first:
 		return ctrl.Result{}, errors.New("for once")
 	case req.Name == returnsSoon && first:
@@ -125,6 +129,19 @@ func TestUrgentRequestsPrecedeListedObjects(t *testing.T) {
 			"listed, then changed", "changed", "changed itself", "created", "deleted", "generic", returnsSoon,
 			"listed", "listed itself", "resynced", "late", failsFirst, returnsLate,
 		}))
+	})
+}
+
+func TestHangingReconcileReleasesItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, ctx := startWorker(t), t.Context()
+		for _, name := range []string{hangs, "other"} {
+			mapped.Create(ctx, event.CreateEvent{Object: object(name, "1")}, d.queue)
+			synctest.Wait()
+		}
+		NewWithT(t).Expect(d.order).To(Equal([]string{hangs}))
+		time.Sleep(reconciliationTimeout + time.Second) //nolint:forbidigo // time of the bubble
+		NewWithT(t).Expect(d.order).To(Equal([]string{hangs, "other", hangs}), "it is retried")
 	})
 }
 
