@@ -11,7 +11,7 @@ const (
 	// InitializedCondition is True once the cluster's API server has answered. It stays True.
 	InitializedCondition = "Initialized"
 
-	// ReleaseImageResolvedCondition is True once the release image of spec.version is known.
+	// ReleaseImageResolvedCondition is True once the release image of spec.distributionVersion is known.
 	ReleaseImageResolvedCondition = "ReleaseImageResolved"
 
 	// InstalledCondition is True once the cluster is installed. Until then its message contains the phase, the

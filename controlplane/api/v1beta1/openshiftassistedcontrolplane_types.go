@@ -43,11 +43,11 @@ const (
 // OpenshiftAssistedControlPlaneSpec defines the desired control plane.
 // +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || self.?replicas.orValue(1) == 3",message="with an arbiter replicas must be 3: two masters and the arbiter"
 // +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || (size(self.config.?apiVIPs.orValue([])) > 0 && size(self.config.?ingressVIPs.orValue([])) > 0)",message="a cluster with an arbiter needs platform baremetal: set config.apiVIPs and config.ingressVIPs"
-// +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || self.version.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="an arbiter needs version 4.20 or newer: 4.19 has arbiters only as a technology preview, which cannot be upgraded, and older releases have none"
+// +kubebuilder:validation:XValidation:rule="!has(self.arbiter) || self.distributionVersion.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="an arbiter needs distributionVersion 4.20 or newer: 4.19 has arbiters only as a technology preview, which cannot be upgraded, and older releases have none"
 // +kubebuilder:validation:XValidation:rule="!has(self.fencing) || self.?replicas.orValue(1) == 2",message="with fencing replicas must be 2: each of the two nodes can power off the other"
 // +kubebuilder:validation:XValidation:rule="has(self.fencing) || self.?replicas.orValue(1) != 2",message="a cluster of two nodes has no etcd quorum without fencing: set fencing, or set replicas to 3 with an arbiter"
 // +kubebuilder:validation:XValidation:rule="!has(self.fencing) || !has(self.config.externalPlatform)",message="a cluster with fencing needs platform baremetal or none: remove config.externalPlatform"
-// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || self.version.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="fencing needs version 4.20 or newer: older releases have no clusters of two nodes"
+// +kubebuilder:validation:XValidation:rule="!has(self.fencing) || self.distributionVersion.matches('^v?([5-9]|[1-9][0-9]+|4[.]([2-9][0-9]|[1-9][0-9][0-9]+))[.]')",message="fencing needs distributionVersion 4.20 or newer: older releases have no clusters of two nodes"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicas) || self.replicas in [1, 2, 3, 4, 5]",message="replicas must be 1 (single node), 2 (with fencing), 3, 4 or 5"
 // +kubebuilder:validation:XValidation:rule="self.?replicas.orValue(1) != 1 || (size(self.config.?apiVIPs.orValue([])) == 0 && size(self.config.?ingressVIPs.orValue([])) == 0)",message="a single-node cluster (replicas: 1) has no VIPs: remove config.apiVIPs and config.ingressVIPs, or set replicas to 3, 4 or 5"
 type OpenshiftAssistedControlPlaneSpec struct {
@@ -57,12 +57,23 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +kubebuilder:default=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// version is the OpenShift or OKD release, such as 4.19.3, v4.19.3 or 4.19.0-okd-scos.5. It is not a Kubernetes
-	// version. A newer version upgrades an installed cluster in place. Downgrades are not supported.
+	// distributionVersion is the OpenShift or OKD release of the whole cluster, such as 4.19.10, v4.19.10 or
+	// 4.19.0-okd-scos.5. A newer release upgrades an installed cluster in place. Downgrades are not supported.
 	// +required
-	// +kubebuilder:validation:MinLength=5
+	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
-	// +kubebuilder:validation:Pattern=`^v?[0-9]+\.[0-9]+\.[0-9]+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="distributionVersion must be a full release such as 4.19.10"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^v?[0-3][.]')",message="distributionVersion must be an OpenShift or OKD release such as 4.19.10: the Kubernetes version belongs into version"
+	DistributionVersion string `json:"distributionVersion,omitempty"`
+
+	// version is the Kubernetes version of the release, exactly as the kubelets report it: v1.32.5. The kubelets of
+	// releases before 4.17 report a hash, too: v1.29.6+aba1e8d. A topology of a Cluster sets version. Otherwise omit it.
+	// While version is not the Kubernetes version of distributionVersion, the cluster is neither installed nor upgraded.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?[0-3][.]') || !self.matches('^v?[0-9]+[.]')",messageExpression="'version ' + self + ' is an OpenShift release: set distributionVersion'"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="version must be a Kubernetes version such as v1.32.5"
 	Version string `json:"version,omitempty"`
 
 	// machineTemplate is the template of the control-plane Machines.
@@ -70,13 +81,13 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	MachineTemplate OpenshiftAssistedControlPlaneMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
 
 	// arbiter makes one of the three control-plane Machines an arbiter: a member of etcd on a small host that runs few
-	// other components. The other two Machines are masters. Set it at creation only, with replicas 3 and version 4.20
+	// other components. The other two Machines are masters. Set it at creation only, with replicas 3 and release 4.20
 	// or newer. It cannot be removed. Its contents can change later.
 	// +optional
 	Arbiter *ArbiterSpec `json:"arbiter,omitempty"`
 
 	// fencing makes a cluster of two nodes without other hosts. Before a node continues alone, it powers off the other
-	// node through the BMC of that node. Set it at creation only, with replicas 2 and version 4.20 or newer. It cannot
+	// node through the BMC of that node. Set it at creation only, with replicas 2 and release 4.20 or newer. It cannot
 	// be removed. The BMCs of the hosts must support Redfish. In OpenShift 4.20 and 4.21 fencing is a technology
 	// preview, which cannot be upgraded.
 	// +optional
@@ -97,7 +108,7 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +optional
 	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
-	// upgrade defines how an installed cluster is upgraded to another version.
+	// upgrade defines how an installed cluster is upgraded to another release.
 	// +optional
 	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 
@@ -268,7 +279,7 @@ type RemediationSpec struct {
 	MinHealthyPeriodSeconds *int32 `json:"minHealthyPeriodSeconds,omitempty"`
 }
 
-// UpgradeSpec defines how an installed cluster is upgraded to another version.
+// UpgradeSpec defines how an installed cluster is upgraded to another release.
 // +kubebuilder:validation:MinProperties=1
 type UpgradeSpec struct {
 	// channel is the channel of the update graph in which the cluster searches for the release, such as stable-4.20.
@@ -316,9 +327,9 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:XValidation:rule="!self.exists(o, o in ['etcd', 'kube-apiserver', 'machine-config'])",message="etcd, kube-apiserver and machine-config cannot be tolerated, because they restart the control plane during an upgrade: repair them first"
 	ToleratedOperators []string `json:"toleratedOperators,omitempty"`
 
-	// waivePreconditionsAndSignaturesFor is a version, with or without leading v. For this version the cluster checks
-	// neither its preconditions nor the signature of the release image (force). The field applies only while version
-	// has the same value. The checks of the provider still apply. A forced upgrade may fail, and cannot be reverted.
+	// waivePreconditionsAndSignaturesFor is a release, with or without leading v. For this release the cluster checks
+	// neither its preconditions nor the signature of the release image (force). The field applies only while
+	// distributionVersion has the same value. The checks of the provider still apply. A forced upgrade may fail, and cannot be reverted.
 	// +optional
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=128
@@ -377,9 +388,9 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	ClusterName string `json:"clusterName,omitempty"`
 
-	// releaseImage is the release image of version by digest: registry/path@sha256:... With it the provider queries no
-	// registry. If both releaseImage and clusterImageSetRef are omitted, the provider resolves the image of version
-	// once. An upgrade then uses the image that the update graph of the cluster offers.
+	// releaseImage is the release image of distributionVersion by digest: registry/path@sha256:... With it the provider
+	// queries no registry. If both releaseImage and clusterImageSetRef are omitted, the provider resolves the image of
+	// distributionVersion once. An upgrade then uses the image that the update graph of the cluster offers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -695,23 +706,25 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +optional
 	UpToDateReplicas *int32 `json:"upToDateReplicas,omitempty"`
 
-	// version is the lowest OpenShift version of the control-plane Machines.
+	// distributionVersion is the OpenShift or OKD release that the cluster completed last, without leading v. Omitted
+	// before the first.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	DistributionVersion string `json:"distributionVersion,omitempty"`
+	// version is the Kubernetes version of the control plane, the lowest of versions.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	Version string `json:"version,omitempty"`
-	// versions are the OpenShift versions of the control-plane Machines, lowest first. Until an upgrade completes, the
-	// list contains the former version of the cluster, with 0 replicas once all Machines run the new version.
+	// versions are the Kubernetes versions of the control plane, lowest first: that of the API servers, all of which run
+	// it. Before the cluster reports a version it is that of the spec; omitted if the spec has none.
 	// +optional
 	// +listType=map
 	// +listMapKey=version
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	Versions []StatusVersion `json:"versions,omitempty"`
-	// kubernetesVersion is the version that the API server of the cluster reports.
-	// +optional
-	// +kubebuilder:validation:MaxLength=256
-	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// releaseImage is the release image that is installed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
@@ -752,11 +765,11 @@ type OpenshiftAssistedControlPlaneStatus struct {
 
 // UpgradeStatus is the progress of an upgrade. The Nodes are restarted at the end of the upgrade, one after the other.
 type UpgradeStatus struct {
-	// version is the release to which the cluster is upgraded, with leading v.
+	// distributionVersion is the release to which the cluster is upgraded, without leading v.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
-	Version string `json:"version,omitempty"`
+	DistributionVersion string `json:"distributionVersion,omitempty"`
 	// percentage is the completed share of the upgrade, from 0 to 100 in steps of ten, as the cluster reports it.
 	// Omitted while the cluster reports none.
 	// +optional
@@ -781,7 +794,7 @@ type LastRemediationStatus struct {
 	RetryCount *int32 `json:"retryCount,omitempty"`
 }
 
-// StatusVersion is a version with the number of Machines that run it.
+// StatusVersion is a Kubernetes version with the number of Machines of the control plane that run it.
 type StatusVersion struct {
 	// version is a semantic version with leading v.
 	// +required
@@ -810,8 +823,8 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:resource:path=openshiftassistedcontrolplanes,scope=Namespaced,categories=cluster-api,shortName=oacp;oacps
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster"
-// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".spec.version",description="Desired OpenShift version"
-// +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".status.version",description="Lowest OpenShift version of the Machines"
+// +kubebuilder:printcolumn:name="Release",type="string",JSONPath=".spec.distributionVersion",description="Desired OpenShift or OKD release"
+// +kubebuilder:printcolumn:name="Runs",type="string",JSONPath=".status.distributionVersion",description="Release that the cluster runs"
 // +kubebuilder:printcolumn:name="Installation",type="string",JSONPath=".status.installation.progress",description="Phase and percentage of the installation"
 // +kubebuilder:printcolumn:name="Installing For",type="date",priority=10,JSONPath=".status.installation.startTime",description="Time since all hosts were registered, while the cluster is being installed"
 // +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type=='Available')].status",description="True when the control plane serves"
@@ -820,7 +833,7 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type="integer",JSONPath=".status.readyReplicas",description="Ready Machines"
 // +kubebuilder:printcolumn:name="Up-to-date",type="integer",priority=10,JSONPath=".status.upToDateReplicas",description="Up-to-date Machines"
 // +kubebuilder:printcolumn:name="Initialized",type="boolean",priority=10,JSONPath=".status.initialization.controlPlaneInitialized",description="True once the API server has answered"
-// +kubebuilder:printcolumn:name="Kubernetes",type="string",priority=10,JSONPath=".status.kubernetesVersion",description="Kubernetes version"
+// +kubebuilder:printcolumn:name="Version",type="string",JSONPath=".status.version",description="Kubernetes version of the control plane"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.arbiter) == has(oldSelf.spec.arbiter)",message="spec.arbiter can be set only at creation and cannot be removed: revert the change, or create another control plane"
 // +kubebuilder:validation:XValidation:rule="has(self.spec.fencing) == has(oldSelf.spec.fencing)",message="spec.fencing can be set only at creation and cannot be removed: revert the change, or create another control plane"

@@ -28,6 +28,15 @@ type OpenshiftAssistedControlPlaneTemplateResource struct {
 // OpenshiftAssistedControlPlaneTemplateResourceSpec is an OpenshiftAssistedControlPlaneSpec without the fields that the
 // topology of the Cluster sets.
 type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
+	// distributionVersion is the OpenShift or OKD release of the whole cluster, such as 4.19.10. When omitted, a patch
+	// of the ClusterClass must set it.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?[0-9]+[.][0-9]+[.][0-9]+(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="distributionVersion must be a full release such as 4.19.10"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^v?[0-3][.]')",message="distributionVersion must be an OpenShift or OKD release such as 4.19.10: the Kubernetes version belongs into version"
+	DistributionVersion string `json:"distributionVersion,omitempty"`
+
 	// machineTemplate is the template of the control-plane Machines.
 	// +optional
 	MachineTemplate OpenshiftAssistedControlPlaneTemplateMachineTemplate `json:"machineTemplate,omitempty,omitzero"`
@@ -58,7 +67,7 @@ type OpenshiftAssistedControlPlaneTemplateResourceSpec struct {
 	// +optional
 	Remediation RemediationSpec `json:"remediation,omitempty,omitzero"`
 
-	// upgrade defines how installed clusters are upgraded to another version.
+	// upgrade defines how installed clusters are upgraded to another release.
 	// +optional
 	Upgrade UpgradeSpec `json:"upgrade,omitempty,omitzero"`
 

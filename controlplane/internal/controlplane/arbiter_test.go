@@ -22,7 +22,7 @@ import (
 // template of the arbiter's infra machine does not exist yet.
 func worldWithArbiter() []client.Object {
 	return world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Spec.Version = "v4.20.1"
+		cp.Spec.DistributionVersion = "v4.20.1"
 		cp.Spec.Arbiter = &controlplanev1.ArbiterSpec{}
 		cp.Spec.Arbiter.MachineTemplate.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
 			APIGroup: infraGV.Group, Kind: "Metal3MachineTemplate", Name: "small",

@@ -51,7 +51,7 @@ func TestKubeconfigThatTheCacheLacksIsNotOverwritten(t *testing.T) {
 
 func TestPlaceholderPullSecretThatTheCacheLacksIsUsed(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Spec.Version, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
+		cp.Spec.DistributionVersion, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
 	})...)
 	theirs := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "c1-placeholder-pull-secret"}, Data: map[string][]byte{"key": []byte("theirs")},

@@ -20,7 +20,7 @@ import (
 func newTwoNodeHub(t *testing.T) *hub {
 	t.Helper()
 	h := newInstalledHubOf(t, func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Spec.Replicas, cp.Spec.Version = ptr.To[int32](2), "v4.22.1"
+		cp.Spec.Replicas, cp.Spec.DistributionVersion = ptr.To[int32](2), "v4.22.1"
 		cp.Spec.Fencing = &controlplanev1.FencingSpec{CredentialsFrom: controlplanev1.FencingCredentialsFromBareMetalHosts}
 	})
 	h.etcds.Topology = configv1.DualReplicaTopologyMode

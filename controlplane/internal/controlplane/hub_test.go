@@ -354,8 +354,8 @@ func controlPlane(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *c
 			},
 		},
 		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{
-			Replicas: ptr.To[int32](3),
-			Version:  "v4.19.3",
+			Replicas:            ptr.To[int32](3),
+			DistributionVersion: "v4.19.3",
 			Config: controlplanev1.InstallationConfig{
 				BaseDomain: "example.com", ReleaseImage: digest, PullSecretRef: &corev1.LocalObjectReference{Name: "pull"},
 				APIVIPs: []string{"192.168.111.5"}, IngressVIPs: []string{"192.168.111.4"},

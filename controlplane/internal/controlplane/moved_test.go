@@ -301,7 +301,7 @@ func TestMachinesGetOnlyTheRegisteredVersion(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	cp := h.controlPlane()
-	cp.Spec.Version = "v4.19.99"
+	cp.Spec.DistributionVersion = "v4.19.99"
 	cp.Spec.Config.ReleaseImage, cp.Spec.Config.ClusterImageSetRef = "", &controlplanev1.ClusterImageSetReference{Name: "missing"}
 	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
 	h.reconcile()

@@ -75,7 +75,7 @@ func TestLogShowsAFailureOnce(t *testing.T) {
 
 	broken := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage = ""
-		cp.Spec.Version = "v3.11.0"
+		cp.Spec.DistributionVersion = "v3.11.0"
 	})
 	h = newHub(t, broken...).withTime()
 	messages = h.log()

@@ -102,7 +102,7 @@ func TestMissingDependencyIsReported(t *testing.T) {
 			reason: controlplanev1.WaitingForControlPlaneEndpointReason, message: "controlPlaneEndpoint",
 		},
 		"too old": {
-			change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "4.13.9" },
+			change: func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.DistributionVersion = "4.13.9" },
 			reason: controlplanev1.UnsupportedVersionReason, message: "4.14.0 or newer",
 		},
 		"no pull secret": {world: without[*corev1.Secret], reason: controlplanev1.PullSecretMissingReason, message: "Secret pull does not exist"},
@@ -196,7 +196,7 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	cp = h.controlPlane()
 	h.Expect(conditions.IsTrue(cp, controlplanev1.AvailableCondition)).To(BeTrue())
 	h.Expect(cp.Status.Versions).To(HaveLen(1))
-	h.Expect(cp.Status.KubernetesVersion).To(Equal("v1.32.6"))
+	h.Expect(cp.Status.DistributionVersion).To(Equal("4.19.3"))
 
 	h.workloads.facts = workload.State{LastSuccess: time.Now()}
 	h.reconcile()
@@ -246,7 +246,7 @@ func TestPausedControlPlaneWritesOnlyTheCondition(t *testing.T) {
 
 func TestOKDGetsItsOwnPlaceholderPullSecret(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Spec.Version, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
+		cp.Spec.DistributionVersion, cp.Spec.Config.PullSecretRef = "4.19.0-okd-scos.5", nil
 	})...)
 	h.reconcile()
 	secret := &corev1.Secret{}

@@ -56,7 +56,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 	if sawItEnd(s.Stored, cp) {
 		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.Clock.Now()))
 	}
-	if s.Stored.Status.Upgrade.Version != "" && cp.Status.Upgrade.Version == "" {
+	if s.Stored.Status.Upgrade.DistributionVersion != "" && cp.Status.Upgrade.DistributionVersion == "" {
 		s.Found.StatusEvent(corev1.EventTypeNormal, "UpgradeCompleted", "The cluster runs v%s now", s.Workload.OpenShiftVersion)
 	}
 	return nil
@@ -72,7 +72,7 @@ func queueEvents(s *scope.Scope, before, cp *controlplanev1.OpenshiftAssistedCon
 	if was != is {
 		switch is {
 		case controlplanev1.InstallationInstalling:
-			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationStarted", "The installation of %s has started", cp.Spec.Version)
+			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationStarted", "The installation of %s has started", cp.Spec.DistributionVersion)
 		case controlplanev1.InstallationInstalled:
 			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationCompleted", "The cluster is installed")
 		case controlplanev1.InstallationFailed:

@@ -91,7 +91,7 @@ func TestVersionIsReportedBeforeMachinesExist(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "without it MachineSets create no workers and retry after 15 s")
 	h.Expect(h.controlPlane().Status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}}))
 
-	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "newest" })...)
+	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.DistributionVersion = "newest" })...)
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Version).To(BeEmpty(), "no version")
 }

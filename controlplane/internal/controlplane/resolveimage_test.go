@@ -32,7 +32,7 @@ const otherDigest = "quay.io/openshift-release-dev/ocp-release@sha256:bbbbbbbbbb
 func (h *hub) requestRelease(version, image string) {
 	h.t.Helper()
 	cp := h.controlPlane()
-	cp.Spec.Version, cp.Spec.Config.ReleaseImage = version, image
+	cp.Spec.DistributionVersion, cp.Spec.Config.ReleaseImage = version, image
 	h.Expect(h.Update(h.t.Context(), cp)).To(Succeed())
 }
 
@@ -81,7 +81,7 @@ func TestRegisteredClusterKeepsItsRelease(t *testing.T) {
 	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(digest))
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.VersionChangeNotSupportedReason))
-	h.Expect(c.Message).To(And(ContainSubstring("v4.19.3"), ContainSubstring("spec.version")))
+	h.Expect(c.Message).To(And(ContainSubstring("v4.19.3"), ContainSubstring("spec.distributionVersion")))
 	h.expectVersions("v4.19.3")
 
 	h.requestRelease("v4.19.3", digest)
@@ -170,7 +170,7 @@ func TestExternalUpgradeIsAdopted(t *testing.T) {
 	h.Expect(h.controlPlane().Status.ReleaseImage).To(Equal(otherDigest))
 	c := conditions.Get(h.controlPlane(), controlplanev1.MachinesUpToDateCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.VersionMismatchReason))
-	h.Expect(c.Message).To(And(ContainSubstring("never downgraded"), ContainSubstring("set spec.version to v4.19.9")))
+	h.Expect(c.Message).To(And(ContainSubstring("never downgraded"), ContainSubstring("set spec.distributionVersion to v4.19.9")))
 
 	h.requestRelease("4.19.9", digest)
 	h.reconcile()

@@ -287,7 +287,7 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 			failing: `"kind":"ClusterDeployment"`, message: "denied the request",
 		},
 		"the release is not supported": {
-			change:  func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.Version = "4.2.0" },
+			change:  func(s *controlplanev1.OpenshiftAssistedControlPlaneSpec) { s.DistributionVersion = "4.2.0" },
 			message: "4.2",
 		},
 		"an override is no JSON": {

@@ -138,7 +138,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	status := h.controlPlane().Status
 	h.Expect(status.Version).To(Equal("v4.19.3"), "the lowest")
 	h.Expect(status.Versions).To(HaveLen(2))
-	h.Expect(status.Upgrade.Version).To(Equal("v4.19.9"))
+	h.Expect(status.Upgrade.DistributionVersion).To(Equal("4.19.9"))
 	h.Expect(*status.Upgrade.Percentage).To(BeEquivalentTo(90))
 	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(
@@ -154,7 +154,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	h.settle()
 	h.endDeferral()
 	h.reconcile()
-	h.Expect(h.controlPlane().Status.Upgrade.Version).To(Equal("v4.19.9"), "the last observed state")
+	h.Expect(h.controlPlane().Status.Upgrade.DistributionVersion).To(Equal("4.19.9"), "the last observed state")
 	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(
 		And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring("does not answer now"))),
 	)
@@ -452,7 +452,7 @@ func TestExternalUpgradeIsNotReverted(t *testing.T) {
 	h.settle()
 	h.Expect(h.versions.requests).To(BeEmpty())
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
-		And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.version to v4.20.1"))),
+		And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.distributionVersion to v4.20.1"))),
 	)
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
 	for _, m := range h.machines() {

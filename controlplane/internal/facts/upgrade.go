@@ -16,7 +16,9 @@ import (
 func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.OpenShiftVersion) }
 
 // WantedVersion returns the release in the spec; false if it is invalid.
-func (f *Facts) WantedVersion() (semver.Version, bool) { return f.release(f.ControlPlane.Spec.Version) }
+func (f *Facts) WantedVersion() (semver.Version, bool) {
+	return f.release(f.ControlPlane.Spec.DistributionVersion)
+}
 
 // Target returns the release that the Machines of an installed cluster should have. It is that in the spec,
 // unless the cluster runs, or works towards, a newer one. It is false if it is unknown.
@@ -24,9 +26,9 @@ func (f *Facts) Target() (semver.Version, bool) {
 	if !f.Installed() {
 		return semver.Version{}, false
 	}
-	known := []string{f.ControlPlane.Spec.Version, f.Workload.OpenShiftVersion, f.Workload.Upgrading}
+	known := []string{f.ControlPlane.Spec.DistributionVersion, f.Workload.OpenShiftVersion, f.Workload.Upgrading}
 	if f.Workload.OpenShiftVersion == "" { // the cluster does not answer now
-		known = []string{f.ControlPlane.Spec.Version, f.ControlPlane.Status.Version, f.ControlPlane.Status.Upgrade.Version}
+		known = []string{f.ControlPlane.Spec.DistributionVersion, f.ControlPlane.Status.DistributionVersion, f.ControlPlane.Status.Upgrade.DistributionVersion}
 	}
 	target, found := semver.Version{}, false
 	for _, version := range known {
@@ -85,7 +87,7 @@ func (f *Facts) NeedsReleases() bool {
 // upgraded any more. This is so while workers lag behind, or did so at the last inspection.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.Version != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
+	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
 }
 
 // PoolsMatter reports whether the status of pools is reported.

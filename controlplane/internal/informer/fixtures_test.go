@@ -44,6 +44,6 @@ func controlPlane() *controlplanev1.OpenshiftAssistedControlPlane {
 				{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "cluster1", UID: "cluster-uid"},
 			},
 		},
-		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{Replicas: ptr.To[int32](3), Version: "v4.19.3"},
+		Spec: controlplanev1.OpenshiftAssistedControlPlaneSpec{Replicas: ptr.To[int32](3), DistributionVersion: "v4.19.3"},
 	}
 }

@@ -91,7 +91,7 @@ func notOurs(cluster client.ObjectKey) string {
 }
 
 func notUpgraded(state workload.State, version string) string {
-	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s. Set spec.version of its control plane",
+	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s. Set spec.distributionVersion of its control plane",
 		state.OpenShiftVersion, version)
 }
 

@@ -60,7 +60,7 @@ func ParseVersion(version string) (semver.Version, error) {
 func CheckSupported(v semver.Version) error {
 	// Release candidates of the oldest release count as that release.
 	if (semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}).LT(minimum) {
-		return fmt.Errorf("version %s is not supported: set spec.version to %s or newer", v, minimum)
+		return fmt.Errorf("version %s is not supported: set spec.distributionVersion to %s or newer", v, minimum)
 	}
 	return nil
 }

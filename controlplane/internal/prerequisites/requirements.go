@@ -18,7 +18,7 @@ func Requirements(_ context.Context, s *scope.Scope) (bool, error) {
 		s.Block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
 		return false, nil
 	}
-	version, err := openshift.ParseVersion(s.ControlPlane.Spec.Version)
+	version, err := openshift.ParseVersion(s.ControlPlane.Spec.DistributionVersion)
 	if err == nil {
 		err = openshift.CheckSupported(version)
 	}

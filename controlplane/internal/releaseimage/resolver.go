@@ -219,7 +219,7 @@ func registrable(s *scope.Scope) bool {
 		return true
 	}
 	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and "+
-		"assisted-service accepts no other: set spec.version back to it, or delete the Cluster, which wipes no host, "+
+		"assisted-service accepts no other: set spec.distributionVersion back to it, or delete the Cluster, which wipes no host, "+
 		"because nothing is installed yet, and create it again", version, registered))
 	return false
 }
@@ -230,7 +230,7 @@ func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err er
 	switch {
 	case errors.Is(err, release.ErrNotFound):
 		reason = controlplanev1.ReleaseImageNotFoundReason
-		message = fmt.Sprintf("release image %s does not exist: set spec.version to an existing release, or set config.releaseImage "+
+		message = fmt.Sprintf("release image %s does not exist: set spec.distributionVersion to an existing release, or set config.releaseImage "+
 			"(by digest) or config.clusterImageSetRef", image)
 	case errors.Is(err, release.ErrUnavailable):
 		reason = controlplanev1.RegistryUnavailableReason

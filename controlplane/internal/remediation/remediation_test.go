@@ -46,7 +46,7 @@ func newWorld(hosts int) *world {
 			LatestRevision: 7,
 		},
 	}
-	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.Version = ptr.To(int32(hosts)), "4.19.3"
+	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.DistributionVersion = ptr.To(int32(hosts)), "4.19.3"
 	w.Phase, w.Progress.DayTwo = controlplanev1.InstallationInstalled, true
 	for i := range hosts {
 		w.join(i)

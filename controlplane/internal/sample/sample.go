@@ -27,7 +27,7 @@ var Noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // nil changes nothing.
 func Facts(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *facts.Facts {
 	cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: Namespace, Name: "c1", UID: "cp-uid"}}
-	cp.Spec.Replicas, cp.Spec.Version = ptr.To[int32](3), "v4.19.3"
+	cp.Spec.Replicas, cp.Spec.DistributionVersion = ptr.To[int32](3), "v4.19.3"
 	if change != nil {
 		change(cp)
 	}

@@ -146,7 +146,7 @@ func (v *View) versionMismatch() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"spec.version is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.version to v%s",
+		"spec.distributionVersion is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.distributionVersion to v%s",
 		wanted,
 		target,
 		target,

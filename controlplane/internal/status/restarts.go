@@ -21,7 +21,7 @@ import (
 // not answer.
 func (v *View) plannedRestarts() []string {
 	planned := slices.Clone(v.Workload.Restarts)
-	if to := rollout.Status(v.Facts).Version; to != "" {
+	if to := rollout.Status(v.Facts).DistributionVersion; to != "" {
 		planned = append([]string{"the cluster is being upgraded to " + to}, planned...)
 	}
 	return planned

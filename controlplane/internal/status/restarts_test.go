@@ -254,7 +254,7 @@ func TestPlannedRestartIsNoFailureUntilItsLimit(t *testing.T) {
 				cp.Spec.Replicas = ptr.To(tc.hosts)
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 				cp.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
-				cp.Status.Upgrade.Version = tc.upgrade
+				cp.Status.Upgrade.DistributionVersion = tc.upgrade
 				for _, of := range []string{controlplanev1.AvailableCondition, controlplanev1.ControlPlaneComponentsHealthyCondition} {
 					cp.Status.Conditions = append(cp.Status.Conditions, metav1.Condition{
 						Type: of, Status: tc.before, Reason: tc.reason, LastTransitionTime: tc.since, Message: "as reported",

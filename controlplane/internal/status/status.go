@@ -90,8 +90,8 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	if versions := v.versions(); len(versions) > 0 {
 		status.Versions, status.Version = versions, versions[0].Version
 	}
-	if v.Workload.KubernetesVersion != "" {
-		status.KubernetesVersion = v.Workload.KubernetesVersion
+	if v.Workload.OpenShiftVersion != "" {
+		status.DistributionVersion = v.Workload.OpenShiftVersion
 	}
 	if last := v.LastRemediation(v.Found.Machines); last != nil {
 		status.LastRemediation = controlplanev1.LastRemediationStatus{Machine: last.Machine, Time: last.Timestamp, RetryCount: &last.RetryCount}
@@ -183,7 +183,7 @@ func (v *View) versions() []controlplanev1.StatusVersion {
 
 // wantedVersion returns the version that is reported while no Machine exists.
 func (v *View) wantedVersion() []controlplanev1.StatusVersion {
-	version, err := openshift.ParseVersion(v.ControlPlane.Spec.Version)
+	version, err := openshift.ParseVersion(v.ControlPlane.Spec.DistributionVersion)
 	if err != nil {
 		return nil
 	}

@@ -42,7 +42,7 @@ func TestVersionsDuringUpgrade(t *testing.T) {
 		"no Machines": {to: "4.19.9", wanted: []controlplanev1.StatusVersion{version("v4.19.3", 0)}},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "v4.19.9" })
+			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.DistributionVersion = "v4.19.9" })
 			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: c.to}
 			v := viewOf(f)
 			for _, version := range c.machines {

@@ -19,7 +19,7 @@ const unpauseWorkers = `oc patch machineconfigpool worker --type merge --patch '
 // unknown.
 func upgraded(upgrading string, last controlplanev1.OpenshiftAssistedControlPlaneStatus, pools []workload.Pool) *View {
 	f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
-		cp.Spec.Version = "v" + cmp.Or(upgrading, "4.20.1")
+		cp.Spec.DistributionVersion = "v" + cmp.Or(upgrading, "4.20.1")
 		cp.Status = last
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
@@ -90,7 +90,7 @@ func TestManyPoolsAreCounted(t *testing.T) {
 // pool weeks later.
 func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 	type state = controlplanev1.OpenshiftAssistedControlPlaneStatus
-	ended := state{Upgrade: controlplanev1.UpgradeStatus{Version: "v4.20.1"}}
+	ended := state{Upgrade: controlplanev1.UpgradeStatus{DistributionVersion: "4.20.1"}}
 	lagging := state{
 		PoolsBehind: []string{"worker"},
 		Conditions: []metav1.Condition{

@@ -48,7 +48,7 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion) (workload.UpdateRequest
 		return request, unwatched(controlplanev1.UpgradeInProgressReason,
 			"the cluster has just changed its release: waiting for its status")
 	case !newer(f, runs):
-		request.Withdraw = seen.Ours && pending(f) // spec.version may have been reverted
+		request.Withdraw = seen.Ours && pending(f) // spec.distributionVersion may have been reverted
 		return request, nil
 	}
 	request.Acknowledge = acknowledged(f, seen)
@@ -145,7 +145,7 @@ func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersio
 	switch {
 	case err == nil && to.GT(wanted):
 		return watched(controlplanev1.VersionMismatchReason,
-			"spec.version is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set spec.version to v%s",
+			"spec.distributionVersion is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set spec.distributionVersion to v%s",
 			wanted,
 			to, to)
 	case err != nil || to.Major != wanted.Major || to.Minor != wanted.Minor:
@@ -163,7 +163,7 @@ func rolledBack(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVer
 	}
 	now := cmp.Or(f.Workload.Upgrading, seen.Runs)
 	return watched(controlplanev1.VersionMismatchReason,
-		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set spec.version to v%s, or "+
+		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set spec.distributionVersion to v%s, or "+
 			"request v%s in the cluster (oc adm upgrade)",
 		wanted, now, now, wanted)
 }
@@ -182,7 +182,7 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersio
 
 func tooFar(wanted, runs semver.Version, major, minor uint64) *decision.Blocker {
 	return watched(controlplanev1.InvalidConfigurationReason,
-		"spec.version is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set spec.version to a release of "+
+		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set spec.distributionVersion to a release of "+
 			"%d.%d first",
 		wanted, runs, major, minor)
 }
@@ -222,7 +222,7 @@ func foreignRequest(f *facts.Facts, wanted semver.Version, seen *workload.Cluste
 	}
 	return watched(controlplanev1.VersionMismatchReason,
 		"another client requested another release than v%s: %s%s. Withdraw the request in the cluster (oc adm upgrade --clear), or set "+
-			"spec.version to that release",
+			"spec.distributionVersion to that release",
 		wanted, describe(seen.Requested), refused)
 }
 

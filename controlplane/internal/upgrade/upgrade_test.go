@@ -33,7 +33,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{Facts: &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}}
-	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.Version = ptr.To[int32](3), "v4.20.1"
+	w.ControlPlane.Spec.Replicas, w.ControlPlane.Spec.DistributionVersion = ptr.To[int32](3), "v4.20.1"
 	w.ControlPlane.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	var nodes []workload.Node
 	for _, name := range []string{"m0", "m1", "m2"} {
@@ -62,17 +62,19 @@ func TestDue(t *testing.T) {
 		"newer release":                    {func(*world) {}, true},
 		"being upgraded to it":             {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
 		"being upgraded to another":        {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
-		"running release":                  {func(w *world) { w.spec().Version = "4.19.3" }, false},
-		"older release":                    {func(w *world) { w.spec().Version = "4.19.2" }, false},
+		"running release":                  {func(w *world) { w.spec().DistributionVersion = "4.19.3" }, false},
+		"older release":                    {func(w *world) { w.spec().DistributionVersion = "4.19.2" }, false},
 		"release candidate runs":           {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
-		"patch with two digits":            {func(w *world) { w.spec().Version, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
-		"running release, another channel": {func(w *world) { w.spec().Version, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, false},
+		"patch with two digits":            {func(w *world) { w.spec().DistributionVersion, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
+		"running release, another channel": {func(w *world) { w.spec().DistributionVersion, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, false},
 		"running release, pending request": {func(w *world) {
-			w.spec().Version, w.Workload.Rollout = "4.19.3",
+			w.spec().DistributionVersion, w.Workload.Rollout = "4.19.3",
 				&workload.Rollout{Pending: true}
 		}, true},
 		"running release, failing": {
-			func(w *world) { w.spec().Version, w.Workload.Rollout = "4.19.3", &workload.Rollout{Failing: "x"} },
+			func(w *world) {
+				w.spec().DistributionVersion, w.Workload.Rollout = "4.19.3", &workload.Rollout{Failing: "x"}
+			},
 			false,
 		},
 		"being deleted":           {func(w *world) { w.ControlPlane.DeletionTimestamp = &metav1.Time{Time: time.Now()} }, false},
@@ -182,7 +184,7 @@ func TestRequestedUpdate(t *testing.T) {
 			w.seen.Unhealthy = degraded("etcd")
 		}, workload.Update{Version: "4.20.1", Image: newest}},
 		"next major version, offered": {
-			func(w *world) { w.spec().Version, w.seen.Offers[0].Version = "5.0.1", "5.0.1" },
+			func(w *world) { w.spec().DistributionVersion, w.seen.Offers[0].Version = "5.0.1", "5.0.1" },
 			workload.Update{Version: "5.0.1", Image: newest},
 		},
 		"next major version by digest from 4.22": {
@@ -223,11 +225,11 @@ func TestBlockers(t *testing.T) {
 		},
 		"newer release in progress": {
 			func(w *world) { w.upgrading("4.20.4") }, controlplanev1.VersionMismatchReason,
-			"Set spec.version to v4.20.4", true,
+			"Set spec.distributionVersion to v4.20.4", true,
 		},
 		"minor version skipped": {
-			func(w *world) { w.spec().Version = "4.21.0" }, controlplanev1.InvalidConfigurationReason,
-			"Set spec.version to a release of 4.20 first", true,
+			func(w *world) { w.spec().DistributionVersion = "4.21.0" }, controlplanev1.InvalidConfigurationReason,
+			"Set spec.distributionVersion to a release of 4.20 first", true,
 		},
 		"not offered": {func(w *world) { w.seen.Offers = nil }, controlplanev1.UpgradeNotOfferedReason, "the channel stable-4.20", true},
 		"no channel": {
@@ -349,7 +351,7 @@ func TestBlockers(t *testing.T) {
 			"waiting for its status", false,
 		},
 		"next major version, not offered": {
-			func(w *world) { w.spec().Version, w.spec().Config.ReleaseImage = "5.0.1", newest },
+			func(w *world) { w.spec().DistributionVersion, w.spec().Config.ReleaseImage = "5.0.1", newest },
 			controlplanev1.UpgradeNotOfferedReason,
 			"Set spec.upgrade.channel to a channel with this release: if the cluster reaches an update graph, another major version must be " +
 				"in the graph", true,
@@ -360,11 +362,11 @@ func TestBlockers(t *testing.T) {
 		},
 		"next major version by digest, from too old a release": {
 			func(w *world) { w.runs("4.21.9"); w.disconnected("5.0.1", newest) },
-			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 4.22 first", true,
+			controlplanev1.InvalidConfigurationReason, "Set spec.distributionVersion to a release of 4.22 first", true,
 		},
 		"later minor version of the next major version by digest": {
 			func(w *world) { w.runs("4.22.9"); w.disconnected("5.1.0", newest) },
-			controlplanev1.InvalidConfigurationReason, "Set spec.version to a release of 5.0 first", true,
+			controlplanev1.InvalidConfigurationReason, "Set spec.distributionVersion to a release of 5.0 first", true,
 		},
 		"unknown major version by digest": {
 			func(w *world) { w.runs("5.9.9"); w.disconnected("6.0.0", newest) },
@@ -457,7 +459,7 @@ func (w *world) runs(version string) { w.Workload.OpenShiftVersion, w.seen.Runs 
 // disconnected removes the update graph, and sets release and image in the spec.
 func (w *world) disconnected(version, image string) {
 	w.seen.Offers, w.seen.NoOffers = nil, "The update channel has not been configured."
-	w.spec().Version, w.spec().Config.ReleaseImage = version, image
+	w.spec().DistributionVersion, w.spec().Config.ReleaseImage = version, image
 }
 
 // refuse makes the cluster refuse our request.
@@ -487,7 +489,7 @@ func (w *world) sicken(i int) {
 
 func TestPatchNeedsNoAcknowledgement(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
-	w.spec().Version, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
+	w.spec().DistributionVersion, w.seen.Offers[0].Version = "4.19.9", "4.19.9"
 	w.seen.Requested = workload.Update{Version: "4.19.9", Image: newest}
 	w.Workload.Rollout = &workload.Rollout{Refused: "the payload could not be loaded"}
 	w.seen.Gates = []workload.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
@@ -502,7 +504,7 @@ func TestChannelIsSetFirst(t *testing.T) {
 	g.Expect(request).To(Equal(workload.UpdateRequest{ResourceVersion: "7", Channel: "fast-4.20"}), "its offers are not known yet")
 	g.Expect(blocker.Message).To(ContainSubstring("fast-4.20"))
 
-	w.spec().Version = "4.19.3"
+	w.spec().DistributionVersion = "4.19.3"
 	request, blocker = Next(w.Facts, &w.seen)
 	g.Expect(request.Empty()).To(BeTrue(), "the channel is only for upgrades")
 	g.Expect(blocker).To(BeNil())
@@ -510,8 +512,8 @@ func TestChannelIsSetFirst(t *testing.T) {
 
 func TestBlockedRequestIsWithdrawn(t *testing.T) {
 	for situation, change := range map[string]func(*world){
-		"reverted":            func(w *world) { w.spec().Version = "4.19.3" },
-		"older release":       func(w *world) { w.spec().Version = "4.19.1" },
+		"reverted":            func(w *world) { w.spec().DistributionVersion = "4.19.3" },
+		"older release":       func(w *world) { w.spec().DistributionVersion = "4.19.1" },
 		"host being replaced": func(w *world) { w.Machines[0].DeletionTimestamp = &metav1.Time{Time: time.Now()} },
 		"unhealthy":           func(w *world) { w.seen.Unhealthy = degraded("x") },
 	} {

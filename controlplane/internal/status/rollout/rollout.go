@@ -34,8 +34,8 @@ func Status(f *facts.Facts) controlplanev1.UpgradeStatus {
 	case f.Workload.Upgrading == "":
 		return controlplanev1.UpgradeStatus{}
 	}
-	now := controlplanev1.UpgradeStatus{Version: "v" + f.Workload.Upgrading}
-	if now.Version == before.Version {
+	now := controlplanev1.UpgradeStatus{DistributionVersion: f.Workload.Upgrading}
+	if now.DistributionVersion == before.DistributionVersion {
 		now.Percentage = before.Percentage // not each message has a percentage
 	}
 	if r := f.Workload.Rollout; r != nil {
@@ -51,10 +51,10 @@ func Status(f *facts.Facts) controlplanev1.UpgradeStatus {
 // upgrade.
 func Progress(f *facts.Facts) string {
 	under := Status(f)
-	if under.Version == "" {
+	if under.DistributionVersion == "" {
 		return ""
 	}
-	message := "upgrading the cluster to " + under.Version
+	message := "upgrading the cluster to v" + under.DistributionVersion
 	if f.Workload.OpenShiftVersion == "" {
 		message += ", whose API server does not answer now"
 		if f.Replicas() == 1 {
@@ -62,7 +62,7 @@ func Progress(f *facts.Facts) string {
 		}
 		return message
 	}
-	message = fmt.Sprintf("upgrading the cluster from v%s to %s", f.Workload.OpenShiftVersion, under.Version)
+	message = fmt.Sprintf("upgrading the cluster from v%s to v%s", f.Workload.OpenShiftVersion, under.DistributionVersion)
 	if r := f.Workload.Rollout; r != nil && r.Progress != "" {
 		message += ": " + r.Progress
 	}
