@@ -45,6 +45,14 @@ func SameKubernetes(a, b string) bool {
 	return err == nil && otherErr == nil && v.EQ(w)
 }
 
+// AtLeast reports whether a version of Kubernetes is another one, or newer. Build metadata is ignored. It returns false if
+// one of them is no version of Kubernetes.
+func AtLeast(version, other string) bool {
+	v, err := ParseKubernetes(version)
+	w, otherErr := ParseKubernetes(other)
+	return err == nil && otherErr == nil && v.GTE(w)
+}
+
 // Contradict reports whether a release cannot have a version of Kubernetes, because its minor version is known and
 // differs.
 func Contradict(release, kubernetes semver.Version) bool {

@@ -26,6 +26,11 @@ const (
 	// configuration over plain HTTP.
 	MachineConfigServerCAAnnotation = "bootstrap.cluster.x-k8s.io/machine-config-server-ca"
 
+	// RunningReleaseAnnotation of the AgentClusterInstall of an installed cluster contains the OpenShift or OKD release
+	// that the cluster completed last, without leading v. Hosts that join the cluster boot the discovery image of its minor
+	// version. The control plane provider sets the annotation.
+	RunningReleaseAnnotation = "bootstrap.cluster.x-k8s.io/running-release"
+
 	// ArbiterLabel marks the control-plane Machine whose host becomes an arbiter instead of a master, and the objects
 	// of the Machine. The control plane provider sets it, for users and their selectors. The label decides nothing:
 	// spec.role of the OpenshiftAssistedConfig decides the role.

@@ -140,7 +140,7 @@ func osImageVersion(f *facts.Facts) string {
 	case f.Runs() && !f.FollowsRelease() && f.Namesake != nil:
 		return f.Namesake.Spec.OSImageVersion
 	}
-	return assisted.MinorOf(cmp.Or(f.RunningRelease, f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
+	return assisted.MinorOf(cmp.Or(f.RunningRelease(), f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
 }
 
 // MirrorRegistry returns the mirror registry of the config, or else that of the cluster.

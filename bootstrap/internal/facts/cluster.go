@@ -3,7 +3,6 @@ package facts
 import (
 	"fmt"
 
-	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -100,17 +99,13 @@ func (f *Facts) FollowsRelease() bool {
 	return f.Runs() && !f.WasInstalled() && (f.Namesake == nil || !f.DataHandedOut())
 }
 
-// ReleaseOf returns the oldest release of the Machines of a control plane; "" if none is known.
-func ReleaseOf(machines []clusterv1.Machine) string {
-	var oldest semver.Version
-	release := ""
-	for i := range machines {
-		version, err := semver.ParseTolerant(machines[i].Spec.Version)
-		if err == nil && (release == "" || version.LT(oldest)) {
-			oldest, release = version, machines[i].Spec.Version
-		}
+// RunningRelease returns the release of an installed cluster that the control plane provider reports. It is "" if it reports
+// none, or if the discovery image no longer follows the release.
+func (f *Facts) RunningRelease() string {
+	if f.Install == nil || !f.FollowsRelease() {
+		return ""
 	}
-	return release
+	return f.Install.Annotations[bootstrapv1.RunningReleaseAnnotation]
 }
 
 // ServerCA returns the certificates (PEM) with which a host that joins an installed cluster verifies its

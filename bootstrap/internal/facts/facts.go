@@ -39,9 +39,6 @@ type Facts struct {
 	// ControlPlaneRuns is true if a control-plane Machine of the cluster had a Node, although
 	// assisted-service has not started its installation. It is read only in this case.
 	ControlPlaneRuns bool
-	// RunningRelease is the release of an installed cluster. It is read only while the discovery image may
-	// have to follow it.
-	RunningRelease string
 	// InfraEnvs are the InfraEnvs of this config: one, or more after a fault. Namesake is the InfraEnv with
 	// the name of the Machine.
 	InfraEnvs []*aiv1beta1.InfraEnv

@@ -165,12 +165,13 @@ func (g *Gatherer) gatherCluster(ctx context.Context, f *facts.Facts) error {
 		return err
 	}
 	if f.Install, err = kube.Read(ctx, g.client, client.ObjectKey{Namespace: f.Config.Namespace, Name: installation},
-		&hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started && !f.FollowsRelease() {
+		&hiveext.AgentClusterInstall{}); err != nil || f.Installation().Started {
 		return err
 	}
 	return g.gatherControlPlane(ctx, f)
 }
 
+// gatherControlPlane reads whether the control plane runs, which assisted-service does not report.
 func (g *Gatherer) gatherControlPlane(ctx context.Context, f *facts.Facts) error {
 	machines := &clusterv1.MachineList{}
 	err := g.client.List(ctx, machines, client.InNamespace(f.Config.Namespace), client.UnsafeDisableDeepCopy,
@@ -178,12 +179,7 @@ func (g *Gatherer) gatherControlPlane(ctx context.Context, f *facts.Facts) error
 	if err != nil {
 		return fmt.Errorf("cannot look for the control plane's Machines: %w", err)
 	}
-	if !f.Installation().Started {
-		f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
-	}
-	if f.FollowsRelease() {
-		f.RunningRelease = facts.ReleaseOf(machines.Items)
-	}
+	f.ControlPlaneRuns = slices.ContainsFunc(machines.Items, func(m clusterv1.Machine) bool { return metal3.HadNode(&m) })
 	return nil
 }
 

@@ -55,9 +55,6 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 	kept.Annotations = kube.SelectKeys(machine.Annotations, read...)
 	kept.Spec.ClusterName, kept.Spec.ProviderID = machine.Spec.ClusterName, machine.Spec.ProviderID
 	kept.Spec.Bootstrap, kept.Spec.InfrastructureRef = machine.Spec.Bootstrap, machine.Spec.InfrastructureRef
-	if _, controlPlane := machine.Labels[clusterv1.MachineControlPlaneLabel]; controlPlane {
-		kept.Spec.Version = machine.Spec.Version
-	}
 	kept.Status.NodeRef = machine.Status.NodeRef
 	for _, c := range machine.Status.Conditions {
 		if c.Type == clusterv1.MachineNodeReadyCondition || c.Type == clusterv1.MachineNodeHealthyCondition {
@@ -90,6 +87,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(install.Labels, ownerLabels...)
 	kept.Annotations = kube.SelectKeys(install.Annotations, contract.ClusterUIDAnnotation, bootstrapv1.MachineConfigServerCAAnnotation,
+		bootstrapv1.RunningReleaseAnnotation,
 		bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation)
 	kept.Spec.ProvisionRequirements, kept.Spec.MirrorRegistryRef = install.Spec.ProvisionRequirements, install.Spec.MirrorRegistryRef
 	kept.Status.DebugInfo.State, kept.Status.DebugInfo.StateInfo = install.Status.DebugInfo.State, install.Status.DebugInfo.StateInfo

@@ -67,6 +67,10 @@ const (
 	// Otherwise the condition does not exist. It is advisory, and blocks nothing.
 	HostsProgressingCondition = "HostsProgressing"
 
+	// TopologyUpgradeableCondition is False while Cluster API cannot upgrade the topology of the Cluster to its end.
+	// Otherwise the condition does not exist. It is advisory, and blocks nothing.
+	TopologyUpgradeableCondition = "TopologyUpgradeable"
+
 	// PreflightPassedCondition reports, until the cluster is installed, whether names, addresses and registries of the
 	// cluster are correct as seen from the hub. It is advisory, and blocks nothing.
 	PreflightPassedCondition = "PreflightPassed"
@@ -96,6 +100,8 @@ const (
 	InstallationRejectedReason            = "InstallationRejected"
 	VersionChangeNotSupportedReason       = "VersionChangeNotSupported"
 	VersionMismatchReason                 = "VersionMismatch"
+	KubernetesVersionMismatchReason       = "KubernetesVersionMismatch"
+	UpgradeConcurrencyTooLowReason        = "UpgradeConcurrencyTooLow"
 	WaitingForHostsReason                 = "WaitingForHosts"
 	WorkersNotCreatedReason               = "WorkersNotCreated"
 	InstallationOnHoldReason              = "InstallationOnHold"

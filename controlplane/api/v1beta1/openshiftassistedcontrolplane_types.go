@@ -57,7 +57,7 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +kubebuilder:default=1
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// distributionVersion is the OpenShift or OKD release of the whole cluster, such as 4.19.10, v4.19.10 or
+	// distributionVersion is the OpenShift or OKD release of the whole cluster. Examples: 4.19.10, v4.19.10,
 	// 4.19.0-okd-scos.5. A newer release upgrades an installed cluster in place. Downgrades are not supported.
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -389,8 +389,9 @@ type InstallationConfig struct {
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// releaseImage is the release image of distributionVersion by digest: registry/path@sha256:... With it the provider
-	// queries no registry. If both releaseImage and clusterImageSetRef are omitted, the provider resolves the image of
-	// distributionVersion once. An upgrade then uses the image that the update graph of the cluster offers.
+	// queries a registry only for the Kubernetes version of the release, and only if version is set. If both
+	// releaseImage and clusterImageSetRef are omitted, the provider resolves the image of distributionVersion once. An
+	// upgrade then uses the image that the update graph of the cluster offers.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024

@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 const (
@@ -232,7 +233,7 @@ func (c *connection) update(change func()) {
 	before, neededBefore := c.view(), c.state.NeedsPools()
 	change()
 	after := c.view()
-	begins := c.resumePools(neededBefore)
+	begins := c.resumePools(neededBefore) || c.apiServersUpdated(before.APIServersVersion, after.APIServersVersion)
 	c.mu.Unlock()
 	before.LastSuccess = after.LastSuccess
 	if !reflect.DeepEqual(before, after) {
@@ -241,6 +242,12 @@ func (c *connection) update(change func()) {
 	if begins {
 		c.requestVisit()
 	}
+}
+
+// apiServersUpdated reports whether all API servers have another version than the one that answered the last visit. Then
+// the cluster must be visited, because only the response contains the hash of the version. The caller holds the lock.
+func (c *connection) apiServersUpdated(before, after string) bool {
+	return c.connected && after != "" && after != before && !versions.SameKubernetes(after, c.kubernetes)
 }
 
 // unreadable records whether a resource, or its watch, cannot be read. The caller holds the lock.

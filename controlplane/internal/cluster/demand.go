@@ -92,20 +92,3 @@ func (c *Clusters) RequirePools(cluster client.ObjectKey, needed bool) {
 		conn.requestVisit()
 	}
 }
-
-// RequireReleases sets whether the releases of Nodes are needed although the cluster is not being upgraded.
-// Nodes may be updated after the control plane.
-func (c *Clusters) RequireReleases(cluster client.ObjectKey, needed bool) {
-	conn := c.lookup(cluster)
-	if conn == nil {
-		return
-	}
-	conn.mu.Lock()
-	begins := needed && !conn.state.ReleasesRequired
-	conn.state.ReleasesRequired = needed
-	conn.state.ForgetReleases()
-	conn.mu.Unlock()
-	if begins {
-		conn.requestVisit()
-	}
-}

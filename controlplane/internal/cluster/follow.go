@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
@@ -53,7 +52,6 @@ func (c *connection) readAndWatch(ctx context.Context, access *conn.Access, kube
 		}
 		all = !slices.ContainsFunc(objects.Resources, func(r objects.Resource) bool { return c.state.Needs(r) && !c.watching.Has(r.Name) })
 	})
-	c.readReleases(ctx, access)
 	return all
 }
 
@@ -112,25 +110,4 @@ func (c *connection) applyResult(ctx context.Context, n readResult) {
 	if n.err == nil {
 		n.apply(c.state)
 	}
-}
-
-// readReleases reads the releases of the machine configurations of Nodes, if they are needed. A failed read
-// is repeated with the next change.
-func (c *connection) readReleases(ctx context.Context, access *conn.Access) {
-	c.mu.Lock()
-	c.state.ForgetReleases()
-	missing := c.state.ConfigsWithoutRelease()
-	c.mu.Unlock()
-	if len(missing) == 0 {
-		return
-	}
-	var found map[string]string
-	err := access.Call(func(remote client.Client) (err error) {
-		found, err = objects.ReadReleases(ctx, remote, missing)
-		return err
-	})
-	if err != nil {
-		ctrl.LoggerFrom(ctx).Error(err, "Cannot read the releases of Nodes of the workload cluster", "Cluster", c.key)
-	}
-	c.update(func() { c.state.AddReleases(found) })
 }

@@ -50,7 +50,7 @@ func TestChangesAreReported(t *testing.T) {
 // A hub has thousands of clusters with dozens of operators. Nodes update their status every few minutes.
 func TestIrrelevantChangesAreNotRead(t *testing.T) {
 	h, s := connectedHub(t)
-	linked := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0"}, Spec: corev1.NodeSpec{ProviderID: "metal3://x"}}
+	linked := nodeWith("config", "v1.32.6")
 	s.put(nodesPath, linked.DeepCopy())
 	h.observeChange()
 	begun := len(s.requests())

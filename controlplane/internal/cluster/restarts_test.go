@@ -15,7 +15,7 @@ import (
 func TestPlannedRestartsAreKeptWhileDisconnected(t *testing.T) {
 	h, s := connectedHub(t)
 	node := func(role, desired string) *corev1.Node {
-		n := nodeWith("old")
+		n := nodeWith("old", "v1.32.6")
 		n.Labels[role], n.Annotations[objects.DesiredConfigAnnotation] = "", desired
 		return n
 	}
@@ -43,11 +43,11 @@ func TestPlannedRestartsAreKeptWhileDisconnected(t *testing.T) {
 
 func TestPlannedRestartsEndWithTheChange(t *testing.T) {
 	h, s := connectedHub(t)
-	n := nodeWith("old")
+	n := nodeWith("old", "v1.32.6")
 	n.Labels["node-role.kubernetes.io/master"], n.Annotations[objects.DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, n)
 	h.Eventually(h.observeChange).Should(HaveField("Restarts", HaveLen(1)))
-	done := nodeWith("new")
+	done := nodeWith("new", "v1.32.6")
 	done.Labels["node-role.kubernetes.io/master"], done.Annotations[objects.DesiredConfigAnnotation] = "", "new"
 	s.put(nodesPath, done)
 	h.Eventually(h.observeChange).Should(HaveField("Restarts", BeEmpty()))

@@ -65,7 +65,6 @@ const (
 	secretsPath      = "/api/v1/namespaces/kube-system/secrets"
 	versionsPath     = "/apis/config.openshift.io/v1/clusterversions"
 	operatorsPath    = "/apis/config.openshift.io/v1/clusteroperators"
-	configsPath      = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
 	apiServerCAsPath = "/api/v1/namespaces/openshift-config-managed/configmaps"
 	poolsPath        = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
 )
@@ -85,7 +84,7 @@ func newAPIServer(t *testing.T, token string) *apiServer {
 		t: t, token: token, refuse: map[string]bool{}, refuseWatch: map[string]bool{},
 		watches: map[string][]chan watchEventOf{}, objects: map[string]map[string]client.Object{
 			nodesPath: {}, secretsPath: {}, versionsPath: {}, operatorsPath: {}, requestsPath: {}, serverCAsPath: {}, rootCAsPath: {},
-			configsPath: {}, poolsPath: {}, apiServerCAsPath: {},
+			poolsPath: {}, apiServerCAsPath: {},
 		},
 	}
 	s.put(nodesPath, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0", UID: "n0", Labels: map[string]string{"metal3.io/uuid": "h0"}}})

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/http2conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 const (
@@ -85,7 +86,6 @@ func (w *watcher) reread() {
 			w.applyResult(w.ctx, n)
 		}
 	})
-	w.readReleases(w.ctx, w.access)
 	w.version = n.version
 }
 
@@ -191,7 +191,7 @@ func (w *watcher) handle(line []byte) error {
 func (w *watcher) process(e objects.Event) error {
 	inTime, cancel := context.WithTimeout(w.ctx, conn.ResponseTimeout)
 	defer cancel()
-	apply, err := w.resource.ReadChange(inTime, objects.Cluster{Call: w.access.Call, Node: w.node}, e)
+	apply, err := w.resource.ReadChange(inTime, objects.Cluster{Call: w.access.Call, Node: w.node, Follows: w.follows}, e)
 	if err != nil || apply == nil {
 		return err
 	}
@@ -200,8 +200,14 @@ func (w *watcher) process(e objects.Event) error {
 			apply(w.state)
 		}
 	})
-	w.readReleases(inTime, w.access)
 	return nil
+}
+
+// follows reports whether a kubelet has the Kubernetes version of the API servers.
+func (w *watcher) follows(kubelet string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return kubelet == w.kubernetes || versions.SameKubernetes(kubelet, w.state.APIServersVersion())
 }
 
 // node returns the Node with a name as it was last read.

@@ -14,28 +14,30 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// FollowWorkers sets the version of workers to the version of their MachineDeployment once their Nodes run that version.
-// OpenShift upgrades workers in place, and no other controller sets their version. A topology propagates no later
-// version before the workers have the current one. FollowWorkers does not set the version earlier: Cluster API counts a
-// Machine whose version differs from that of its MachineDeployment as being upgraded.
+// FollowWorkers sets the version of workers to that of their kubelets, or of their MachineDeployment: no other controller
+// does. See facts.FollowedVersion.
 func (u *Upgrader) FollowWorkers(ctx context.Context, s *scope.Scope) (bool, error) {
-	u.workloads.RequireReleases(s.ClusterKey(), s.NeedsReleases())
 	u.workloads.RequirePools(s.ClusterKey(), s.NeedsPools())
 	var errs []error
-	for _, m := range s.LaggingWorkers() {
-		wanted := s.WorkerVersion(m)
-		if s.Follows(m, wanted) {
-			errs = append(errs, u.setVersion(ctx, s, m, wanted))
+	for _, m := range s.Workers {
+		if version := s.FollowedVersion(m); version != "" {
+			errs = append(errs, u.setVersion(ctx, s, m, version))
 		}
 	}
 	return true, errors.Join(errs...)
 }
 
 // setVersion writes the version of a Machine that another controller owns, unless the cache does not show the last write
-// yet.
+// yet. The MachineSet controller applies the version of its cache, and so may revert a write. The same version is written
+// again only after a backoff.
 func (u *Upgrader) setVersion(ctx context.Context, s *scope.Scope, m *clusterv1.Machine, version string) error {
 	key := reconcile.Key("version", m)
 	if left := u.writer.Recent.Pending(key, m.ResourceVersion); left > 0 {
+		s.Again.In(left)
+		return nil
+	}
+	id := fmt.Sprintf("%s %s", m.UID, version)
+	if left := u.backoff.Left(id); left > 0 {
 		s.Again.In(left)
 		return nil
 	}
@@ -50,5 +52,6 @@ func (u *Upgrader) setVersion(ctx context.Context, s *scope.Scope, m *clusterv1.
 		return fmt.Errorf("cannot write the version of Machine %s: %w", m.Name, err)
 	}
 	u.writer.Recent.Record(key, m.ResourceVersion)
+	u.backoff.Record(id)
 	return nil
 }

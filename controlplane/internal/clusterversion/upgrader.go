@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/blang/semver/v4"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
@@ -17,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
@@ -39,9 +41,13 @@ type Requests interface {
 	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request workload.UpdateRequest) error
 }
 
-// Watcher watches the releases of Nodes and the MachineConfigPools of a cluster while they are needed.
+// Releases reads the Kubernetes versions of releases from their images: see releaseimage.Resolver.
+type Releases interface {
+	KubernetesVersion(ctx context.Context, s *scope.Scope, wanted semver.Version, image string) (version string, unknown, err error)
+}
+
+// Watcher watches the MachineConfigPools of a cluster while they are needed.
 type Watcher interface {
-	RequireReleases(cluster client.ObjectKey, needed bool)
 	RequirePools(cluster client.ObjectKey, needed bool)
 }
 
@@ -50,19 +56,23 @@ type Upgrader struct {
 	client    client.Client
 	versions  Requests
 	workloads Watcher
+	releases  Releases
 	gate      *etcdgate.Gate
 	writer    *writer.Writer
 	clock     clock.Clock
 	// failing holds the times since which requests fail for transient reasons.
 	failing *reconcile.StartTimes[string]
-	// backoff delays requests that another client changes in the cluster.
+	// backoff delays requests that another client changes in the cluster, and versions of workers that another controller
+	// reverts.
 	backoff *reconcile.Backoff
 }
 
 // NewUpgrader returns an Upgrader.
-func NewUpgrader(c client.Client, versions Requests, workloads Watcher, gate *etcdgate.Gate, w *writer.Writer, clk clock.Clock) *Upgrader {
+func NewUpgrader(
+	c client.Client, versions Requests, workloads Watcher, releases Releases, gate *etcdgate.Gate, w *writer.Writer, clk clock.Clock,
+) *Upgrader {
 	return &Upgrader{
-		client: c, versions: versions, workloads: workloads, gate: gate, writer: w, clock: clk,
+		client: c, versions: versions, workloads: workloads, releases: releases, gate: gate, writer: w, clock: clk,
 		failing: reconcile.NewStartTimes[string](clk),
 		backoff: reconcile.NewBackoff(clk, InitialRequestDelay, maxRequestDelay),
 	}
@@ -88,7 +98,11 @@ func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 		u.blockUpgrade(ctx, s, inspection, err)
 		return true, nil
 	}
-	request, blocker := upgrade.Next(s.Facts, &seen)
+	kubernetes, err := u.kubernetesOf(ctx, s, upgrade.Image(s.Facts, &seen))
+	if err != nil {
+		return false, err
+	}
+	request, blocker := upgrade.Next(s.Facts, &seen, kubernetes)
 	if requested := u.requestUpdate(ctx, s, inspection, request); !requested {
 		return true, nil
 	}
@@ -96,6 +110,17 @@ func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 		inspection.Block(*blocker)
 	}
 	return true, nil
+}
+
+// kubernetesOf returns what is known of the Kubernetes version of a release image. It queries a registry only if the version
+// matters: the spec has one, and an image can be requested.
+func (u *Upgrader) kubernetesOf(ctx context.Context, s *scope.Scope, image string) (upgrade.Kubernetes, error) {
+	if s.WantedKubernetes() == "" || image == "" {
+		return upgrade.Kubernetes{}, nil
+	}
+	wanted, _ := s.WantedVersion()
+	version, unknown, err := u.releases.KubernetesVersion(ctx, s, wanted, image)
+	return upgrade.Kubernetes{Version: version, Pending: errors.Is(unknown, release.ErrPending)}, err
 }
 
 // blockUpgrade reports that the ClusterVersion, or an object related to it, cannot be read or written.

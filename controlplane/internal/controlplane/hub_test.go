@@ -64,8 +64,8 @@ type fakeWorkloads struct {
 	issue error
 	// hostsExpected is the last value of ExpectHosts.
 	hostsExpected bool
-	// releasesRequired is the last value of RequireReleases, poolsRequired that of RequirePools.
-	releasesRequired, poolsRequired bool
+	// poolsRequired is the last value of RequirePools.
+	poolsRequired bool
 	// authorities is the result of Authorities, or its error.
 	authorities   authorities.Observed
 	noAuthorities error
@@ -105,10 +105,6 @@ func (f *fakeWorkloads) Identify(context.Context, client.ObjectKey) (workload.Id
 
 func (f *fakeWorkloads) Observe(client.ObjectKey) workload.State { return f.facts }
 func (f *fakeWorkloads) Forget(client.ObjectKey)                 {}
-
-func (f *fakeWorkloads) RequireReleases(_ client.ObjectKey, required bool) {
-	f.releasesRequired = required
-}
 
 func (f *fakeWorkloads) RequirePools(_ client.ObjectKey, required bool) { f.poolsRequired = required }
 

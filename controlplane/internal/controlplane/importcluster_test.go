@@ -101,6 +101,8 @@ func TestMovedClusterIsImported(t *testing.T) {
 	h.expectImport(controlplanev1.WaitingForImportReason, "")
 
 	h.reconcile()
+	h.endDeferral()
+	h.reconcile()
 	h.expectImport(controlplanev1.WaitingForImportReason, "take in")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()

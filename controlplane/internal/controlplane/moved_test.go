@@ -92,15 +92,15 @@ func TestNoMoveWhileAHostLeavesTheCluster(t *testing.T) {
 // A hub that does not update Machines in place replaces those that are not up to date.
 func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	h := installedHub(t)
-	h.workersOf("v4.19.3")
-	h.worker("first", "v4.19.3", "4.19.9", nil)
-	h.worker("last", "v4.19.3", "4.19.3", nil)
+	h.workersOf("v1.32.6")
+	h.worker("first", "v1.32.6", "v1.32.7", nil)
+	h.worker("last", "v1.32.6", "v1.32.6", nil)
 	blocked := func() string {
 		h.settle()
 		return h.controlPlane().Annotations[clusterctlv1.BlockMoveAnnotation]
 	}
 	h.Expect(blocked()).To(BeEmpty())
-	h.requestWorkerVersion("v4.19.9")
+	h.requestWorkerVersion("v1.32.7")
 	h.Expect(blocked()).To(Equal(move.UpdatingWorkers), "one lags behind")
 	writes := len(h.writes)
 	h.settle()
@@ -126,7 +126,7 @@ func TestNoMoveWhileWorkersRollOut(t *testing.T) {
 	// Cluster API updates the last worker in place: it has the new version from the beginning.
 	m := &clusterv1.Machine{}
 	h.get("last", m)
-	m.Spec.Version, m.Annotations = "v4.19.9", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
+	m.Spec.Version, m.Annotations = "v1.32.7", map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.Expect(blocked()).To(Equal(move.UpdatingWorkers))
 	h.get("last", m)
@@ -295,19 +295,6 @@ func (h *hub) forget() {
 	cp := h.controlPlane()
 	cp.Status = controlplanev1.OpenshiftAssistedControlPlaneStatus{}
 	h.Expect(h.Status().Update(h.t.Context(), cp)).To(Succeed())
-}
-
-func TestMachinesGetOnlyTheRegisteredVersion(t *testing.T) {
-	h := newHub(t, world(nil)...).withTime()
-	h.reconcile()
-	cp := h.controlPlane()
-	cp.Spec.DistributionVersion = "v4.19.99"
-	cp.Spec.Config.ReleaseImage, cp.Spec.Config.ClusterImageSetRef = "", &controlplanev1.ClusterImageSetReference{Name: "missing"}
-	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
-	h.reconcile()
-	for _, m := range h.machines() {
-		h.Expect(m.Spec.Version).To(Equal("v4.19.3"))
-	}
 }
 
 func (h *hub) names() []string {

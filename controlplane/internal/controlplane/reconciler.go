@@ -188,7 +188,9 @@ func New(options Options) *Reconciler {
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
 	r.missing = reconcile.NewStartTimes[types.UID](r.Clock)
 	r.gate = etcdgate.New(options.Etcds, options.Clock)
-	r.upgrader = clusterversion.NewUpgrader(options.Client, options.Versions, options.Workloads, r.gate, r.writer, options.Clock)
+	r.upgrader = clusterversion.NewUpgrader(
+		options.Client, options.Versions, options.Workloads, r.images, r.gate, r.writer, options.Clock,
+	)
 	r.move = move.NewBlocker(r.writer)
 	r.hooks = etcdremoval.NewHooks(options.Client, r.writer, options.Clock)
 	r.removal = etcdremoval.NewRemover(options.Etcds, r.gate, r.hooks, r.writer, options.Clock)
@@ -261,8 +263,9 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.metadata.Propagate),
 		reconcile.Run(
 			ctx, s, r.addFinalizer, r.registrar.AwaitDeletion, prerequisites.Requirements, r.creator.ReadTemplates, r.images.EnsurePullSecret,
-			r.images.Resolve, prerequisites.Infrastructure, r.registrar.Register, r.creator.CreateMissing,
+			r.images.Resolve, r.images.CheckKubernetes, prerequisites.Infrastructure, r.registrar.Register, r.creator.CreateMissing,
 		),
+		reconcile.Run(ctx, s, r.registrar.HoldForKubernetes),
 		reconcile.Run(ctx, s, r.registrar.HoldForForeignAgents),
 		reconcile.Run(ctx, s, r.preflight.Check),
 		reconcile.Run(ctx, s, r.hooks.AddLateHooks),
@@ -276,6 +279,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
 		reconcile.Run(ctx, s, r.kubelets.Approve),
 		reconcile.Run(ctx, s, r.metadata.PublishServerCA),
+		reconcile.Run(ctx, s, r.metadata.PublishRelease),
 		reconcile.Run(ctx, s, r.metadata.MarkArbiter),
 		reconcile.Run(ctx, s, r.removal.ReportStray),
 		reconcile.Run(ctx, s, r.removal.ReportStuck),

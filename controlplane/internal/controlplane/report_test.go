@@ -85,13 +85,14 @@ func TestPauseIsReportedAtOnce(t *testing.T) {
 }
 
 func TestVersionIsReportedBeforeMachinesExist(t *testing.T) {
-	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(world(nil))...)
+	given := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "1.32.6" })
+	h := newHub(t, altered(func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })(given)...)
 	h.reconcile()
 	h.Expect(h.machines()).To(BeEmpty())
-	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"), "without it MachineSets create no workers and retry after 15 s")
-	h.Expect(h.controlPlane().Status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v4.19.3", Replicas: ptr.To[int32](0)}}))
+	h.Expect(h.controlPlane().Status.Version).To(Equal("v1.32.6"), "without it MachineSets create no workers and retry after 15 s")
+	h.Expect(h.controlPlane().Status.Versions).To(Equal([]controlplanev1.StatusVersion{{Version: "v1.32.6", Replicas: ptr.To[int32](0)}}))
 
-	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.DistributionVersion = "newest" })...)
+	h = newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Version = "newest" })...)
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.Version).To(BeEmpty(), "no version")
 }

@@ -67,7 +67,7 @@ func installedHub(t *testing.T) *hub {
 	for i, m := range h.machines() {
 		m.Status.NodeRef.Name = "n" + string(rune('0'+i))
 		h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
-		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: m.Status.NodeRef.Name})
+		h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: m.Status.NodeRef.Name, KubeletVersion: "v1.32.6"})
 	}
 	h.workloads.facts.ReleaseImage = digest
 	h.versions.seen = workload.ClusterVersion{
@@ -112,7 +112,7 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)),
 	)
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
-	h.expectMachines("v4.19.3")
+	h.expectMachines("v1.32.6")
 
 	// The cluster begins, and two of three hosts have their new configuration.
 	inspections := h.versions.inspections
@@ -120,10 +120,10 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 		Requested: workload.Update{Version: "4.19.9"},
 		Progress:  "Working towards 4.19.9: 870 of 903 done (96% complete), waiting on machine-config",
 	}
+	h.workloads.facts.KubernetesVersion, h.workloads.facts.APIServersVersion = "v1.32.7", "1.32.7"
 	for i := range 2 {
-		h.workloads.facts.Nodes[i].Release = "4.19.9"
+		h.workloads.facts.Nodes[i].KubeletVersion = "v1.32.7"
 	}
-	h.workloads.facts.Nodes[2].Release = "4.19.3"
 	h.settle()
 	h.endDeferral()
 	h.reconcile()
@@ -134,10 +134,10 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
 	}
-	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}))
+	h.Expect(versions).To(Equal([]string{"v1.32.7", "v1.32.7", "v1.32.6"}))
 	status := h.controlPlane().Status
-	h.Expect(status.Version).To(Equal("v4.19.3"), "the lowest")
-	h.Expect(status.Versions).To(HaveLen(2))
+	h.Expect(status.Version).To(Equal("v1.32.7"), "of the API servers")
+	h.Expect(status.DistributionVersion).To(Equal("4.19.3"), "the upgrade is not complete")
 	h.Expect(status.Upgrade.DistributionVersion).To(Equal("4.19.9"))
 	h.Expect(*status.Upgrade.Percentage).To(BeEquivalentTo(90))
 	h.Expect(*status.UpToDateReplicas).To(BeEquivalentTo(2))
@@ -162,23 +162,21 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	for _, m := range h.machines() {
 		versions = append(versions, m.Spec.Version)
 	}
-	h.Expect(versions).To(Equal([]string{"v4.19.9", "v4.19.9", "v4.19.3"}), "the versions are unchanged")
+	h.Expect(versions).To(Equal([]string{"v1.32.7", "v1.32.7", "v1.32.6"}), "the versions are unchanged")
 
-	// The last host follows. For Cluster API an upgrade is done when no version is below the desired one.
-	h.workloads.facts = last
-	h.workloads.facts.Nodes[2].Release = "4.19.9"
+	h.workloads.facts = last // the last host follows
+	h.workloads.facts.Nodes[2].KubeletVersion = "v1.32.7"
 	h.settle()
 	h.endDeferral()
 	h.reconcile()
-	status = h.controlPlane().Status
-	h.Expect(status.Version).To(Equal("v4.19.3"), "the cluster does not report the end of the upgrade yet")
-	h.Expect(status.Versions).To(Equal([]controlplanev1.StatusVersion{
-		{Version: "v4.19.3", Replicas: ptr.To[int32](0)}, {Version: "v4.19.9", Replicas: ptr.To[int32](3)},
-	}))
+	h.Expect(h.controlPlane().Status.DistributionVersion).To(Equal("4.19.3"), "the cluster does not report the end of the upgrade yet")
 
-	h.workloads.facts = workload.State{Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest}
+	h.workloads.facts = workload.State{
+		Connected: true, OpenShiftVersion: "4.19.9", ReleaseImage: otherDigest, KubernetesVersion: "v1.32.7",
+	}
 	h.settle()
-	h.expectVersions("v4.19.9")
+	h.expectVersions("v1.32.7")
+	h.Expect(h.controlPlane().Status.DistributionVersion).To(Equal("4.19.9"))
 	h.Expect(h.controlPlane().Status.Upgrade).To(BeZero())
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionFalse))
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition).Status).To(Equal(metav1.ConditionTrue))
@@ -203,7 +201,7 @@ func TestPausedPoolIsReportedUntilItsWorkersFollowed(t *testing.T) {
 	h.Expect(h.controlPlane().Status.PoolsBehind).To(ConsistOf("worker"))
 	cluster.OpenShiftVersion, cluster.ReleaseImage, cluster.Upgrading = "4.19.9", otherDigest, ""
 	h.settle()
-	h.expectVersions("v4.19.9")
+	h.expectVersions("v1.32.6")
 	condition := h.condition(controlplanev1.RollingOutCondition)
 	h.Expect(condition.Status).To(Equal(metav1.ConditionFalse))
 	h.Expect(condition.Message).To(ContainSubstring("MachineConfigPool worker is paused"))
@@ -428,9 +426,6 @@ func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 	h.workloads.facts.Upgrading, h.workloads.facts.Rollout = "4.19.9", &workload.Rollout{
 		Requested: workload.Update{Version: "4.19.9"}, Failing: "MachineConfigPool worker is degraded",
 	}
-	for i := range 3 {
-		h.workloads.facts.Nodes[i].Release = "4.19.9"
-	}
 	h.settle()
 	h.endDeferral()
 	h.reconcile()
@@ -441,7 +436,7 @@ func TestUpgradeEndsWhenTheClusterReportsIt(t *testing.T) {
 	h.Expect(h.condition(controlplanev1.RollingOutCondition)).To(
 		And(HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.UpgradeFailingReason)),
 	)
-	h.Expect(h.controlPlane().Status.Version).To(Equal("v4.19.3"))
+	h.Expect(h.controlPlane().Status.DistributionVersion).To(Equal("4.19.3"))
 }
 
 func TestExternalUpgradeIsNotReverted(t *testing.T) {
@@ -452,9 +447,17 @@ func TestExternalUpgradeIsNotReverted(t *testing.T) {
 	h.settle()
 	h.Expect(h.versions.requests).To(BeEmpty())
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
-		And(HaveField("Reason", controlplanev1.VersionMismatchReason), HaveField("Message", ContainSubstring("set spec.distributionVersion to v4.20.1"))),
+		And(
+			HaveField("Reason", controlplanev1.VersionMismatchReason),
+			HaveField("Message", ContainSubstring("set spec.distributionVersion to v4.20.1")),
+		),
 	)
 	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
+	for _, m := range h.machines() {
+		h.Expect(conditions.IsTrue(&m, clusterv1.MachineUpToDateCondition)).To(BeTrue(), "its kubelet has the version of the API servers")
+	}
+	h.workloads.facts.KubernetesVersion, h.workloads.facts.APIServersVersion = "v1.33.5", "1.33.5"
+	h.settle()
 	for _, m := range h.machines() {
 		h.Expect(conditions.IsFalse(&m, clusterv1.MachineUpToDateCondition)).To(BeTrue())
 	}
@@ -470,7 +473,7 @@ func (h *hub) workersOf(version string) {
 	h.Expect(h.Create(h.t.Context(), &clusterv1.MachineDeployment{
 		ObjectMeta: meta, Spec: clusterv1.MachineDeploymentSpec{ClusterName: "cluster1", Template: template(version)},
 	})).To(Succeed())
-	for name, version := range map[string]string{"set": "v4.19.3", "alone": "v4.19.3"} {
+	for name, version := range map[string]string{"set": "v1.32.6", "alone": "v1.32.6"} {
 		meta := metav1.ObjectMeta{Namespace: lab, Name: name, UID: types.UID(name)}
 		if name == "set" {
 			meta.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineDeployment", Name: "workers", UID: "deployment", Controller: ptr.To(true)}}
@@ -495,8 +498,8 @@ func (h *hub) changeWorkers(change func(*clusterv1.MachineDeployment)) {
 	h.Expect(h.Update(h.t.Context(), deployment)).To(Succeed())
 }
 
-// worker creates a worker of the MachineDeployment that has a version, with a Node of a release.
-func (h *hub) worker(name, version, release string, change func(*clusterv1.Machine)) {
+// worker creates a worker of the MachineDeployment that has a version, with a kubelet of another.
+func (h *hub) worker(name, version, kubelet string, change func(*clusterv1.Machine)) {
 	h.t.Helper()
 	m := &clusterv1.Machine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -513,7 +516,7 @@ func (h *hub) worker(name, version, release string, change func(*clusterv1.Machi
 	}
 	h.Expect(h.Create(h.t.Context(), m)).To(Succeed())
 	h.Expect(h.Status().Update(h.t.Context(), m)).To(Succeed())
-	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: "node-" + name, Release: release})
+	h.workloads.facts.Nodes = append(h.workloads.facts.Nodes, workload.Node{Name: "node-" + name, KubeletVersion: kubelet})
 }
 
 func (h *hub) versionOf(name string) string {
@@ -526,51 +529,54 @@ func (h *hub) versionOf(name string) string {
 
 // Only the annotation shows that Cluster API updates a Machine in place: the Machine has the new version from
 // the beginning.
-func TestReleasesOfNodesAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
+func TestPoolsAreReadWhileWorkersAreUpdatedInPlace(t *testing.T) {
 	h := installedHub(t)
-	h.workersOf("v4.19.9")
-	h.worker("updating", "v4.19.9", "4.19.3", func(m *clusterv1.Machine) {
+	h.workersOf("v1.32.7")
+	h.worker("updating", "v1.32.7", "v1.32.6", func(m *clusterv1.Machine) {
 		m.Annotations = map[string]string{clusterv1.UpdateInProgressAnnotation: ""}
 	})
 	h.settle()
-	h.Expect(h.workloads.releasesRequired).To(BeTrue())
+	h.Expect(h.workloads.poolsRequired).To(BeTrue())
 	m := &clusterv1.Machine{}
 	h.get("updating", m)
 	m.Annotations = nil
 	h.Expect(h.Update(t.Context(), m)).To(Succeed())
 	h.settle()
-	h.Expect(h.workloads.releasesRequired).To(BeFalse())
+	h.Expect(h.workloads.poolsRequired).To(BeFalse())
 }
 
-func TestWorkersGetTheVersionOfTheirNodes(t *testing.T) {
+func TestWorkersGetTheVersionOfTheirMachineDeployment(t *testing.T) {
 	h := installedHub(t)
-	h.workersOf("v4.19.3")
-	h.worker("follows", "v4.19.3", "4.19.9", nil)
-	h.worker("newer", "v4.19.3", "4.19.10", nil)
-	h.worker("paused", "v4.19.3", "4.19.3", nil)
-	h.worker("unread", "v4.19.3", "", nil)
-	h.worker("unversioned", "", "4.19.9", nil)
-	h.worker("foreign", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
-	h.worker("single", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences = nil })
-	h.worker("installing", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
-	h.worker("set", "v4.19.3", "4.19.9", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "alone" })
+	h.workersOf("v1.32.6")
+	h.worker("follows", "v1.32.6", "v1.32.7", nil)
+	h.worker("hash", "v1.32.6", "v1.32.7+aba1e8d", nil)
+	h.worker("newer", "v1.32.6", "v1.33.5", nil)
+	h.worker("paused", "v1.32.6", "v1.32.6", nil)
+	h.worker("unread", "v1.32.6", "", nil)
+	h.worker("unversioned", "", "v1.32.7", nil)
+	h.worker("foreign", "v1.32.6", "v1.32.7", func(m *clusterv1.Machine) { m.Spec.Bootstrap.ConfigRef.Kind = "KubeadmConfig" })
+	h.worker("single", "v1.32.6", "v1.32.7", func(m *clusterv1.Machine) { m.OwnerReferences = nil })
+	h.worker("installing", "v1.32.6", "v1.32.7", func(m *clusterv1.Machine) { m.Status.NodeRef.Name = "" })
+	h.worker("set", "v1.32.6", "v1.32.7", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "alone" })
+	h.worker("uncached", "v1.32.6", "v1.32.7", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "unknown" })
 	h.settle()
-	h.Expect(h.workloads.releasesRequired).To(BeFalse(), "all have their desired version")
-	h.Expect(h.versionOf("follows")).To(Equal("v4.19.3"), "its MachineDeployment would seem to be in an upgrade without end")
+	h.Expect(h.versionOf("follows")).To(Equal("v1.32.6"), "its MachineDeployment would seem to be in an upgrade without end")
 
-	h.requestWorkerVersion("v4.19.9")
+	h.requestWorkerVersion("v1.32.7")
 	h.settle()
-	h.Expect(h.workloads.releasesRequired).To(BeTrue())
+	h.Expect(h.workloads.poolsRequired).To(BeTrue())
 	for name, version := range map[string]string{
-		"follows":     "v4.19.9",
-		"newer":       "v4.19.9",
-		"paused":      "v4.19.3",
-		"unread":      "v4.19.3",
-		"unversioned": "",
-		"foreign":     "v4.19.3",
-		"single":      "v4.19.3",
-		"set":         "v4.19.3",
-		"installing":  "v4.19.3",
+		"follows":     "v1.32.7",
+		"hash":        "v1.32.7",
+		"newer":       "v1.32.7",
+		"paused":      "v1.32.6",
+		"unread":      "v1.32.6",
+		"unversioned": "v1.32.7",
+		"foreign":     "v1.32.6",
+		"single":      "v1.32.6",
+		"set":         "v1.32.6",
+		"installing":  "v1.32.6",
+		"uncached":    "v1.32.6",
 	} {
 		h.Expect(h.versionOf(name)).To(Equal(version), name)
 	}
@@ -579,9 +585,48 @@ func TestWorkersGetTheVersionOfTheirNodes(t *testing.T) {
 	h.Expect(h.writes).To(HaveLen(writes))
 
 	for i := range h.workloads.facts.Nodes {
-		h.workloads.facts.Nodes[i].Release = "4.19.9"
+		h.workloads.facts.Nodes[i].KubeletVersion = "v1.32.7"
 	}
 	h.settle()
-	h.Expect([]string{h.versionOf("paused"), h.versionOf("unread")}).To(Equal([]string{"v4.19.9", "v4.19.9"}))
-	h.Expect(h.workloads.releasesRequired).To(BeFalse())
+	h.Expect([]string{h.versionOf("paused"), h.versionOf("unread")}).To(Equal([]string{"v1.32.7", "v1.32.7"}))
+	h.Expect(h.workloads.poolsRequired).To(BeFalse())
+}
+
+// From 1.14 on Cluster API counts a worker as up to date only if its version is that of its kubelet, literally.
+func TestWorkersWithoutVersionGetTheVersionOfTheirKubelets(t *testing.T) {
+	h := installedHub(t)
+	h.workersOf("")
+	h.worker("new", "", "v1.32.6", nil)
+	h.worker("hash", "v1.29.6", "v1.29.6+aba1e8d", nil)
+	h.worker("unread", "v1.32.6", "", nil)
+	h.worker("single", "", "v1.32.6", func(m *clusterv1.Machine) { m.OwnerReferences = nil })
+	h.worker("uncached", "", "v1.32.6", func(m *clusterv1.Machine) { m.OwnerReferences[0].UID = "unknown" })
+	h.settle()
+	for name, version := range map[string]string{
+		"new": "v1.32.6", "hash": "v1.29.6+aba1e8d", "unread": "v1.32.6", "single": "", "uncached": "",
+	} {
+		h.Expect(h.versionOf(name)).To(Equal(version), name)
+	}
+	writes := len(h.writes)
+	h.settle()
+	h.Expect(h.writes).To(HaveLen(writes))
+
+	// A MachineSet controller with an outdated cache reverts the write, again and again.
+	now, reverted := time.Now(), 0
+	h.clock.now = func() time.Time { return now }
+	for range 20 {
+		m := &clusterv1.Machine{}
+		h.get("new", m)
+		if m.Spec.Version != "" {
+			reverted++
+			m.Spec.Version = ""
+			h.Expect(h.Update(t.Context(), m)).To(Succeed())
+		}
+		h.settle()
+		now = now.Add(time.Second)
+	}
+	h.Expect(reverted).To(BeNumerically("<=", 3), "the controllers do not fight without end")
+	now = now.Add(time.Minute)
+	h.settle()
+	h.Expect(h.versionOf("new")).To(Equal("v1.32.6"), "it converges")
 }

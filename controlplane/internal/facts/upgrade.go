@@ -3,6 +3,7 @@ package facts
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // Runs returns the release that the installed cluster completed last; false if it is unknown.
@@ -28,7 +30,8 @@ func (f *Facts) Target() (semver.Version, bool) {
 	}
 	known := []string{f.ControlPlane.Spec.DistributionVersion, f.Workload.OpenShiftVersion, f.Workload.Upgrading}
 	if f.Workload.OpenShiftVersion == "" { // the cluster does not answer now
-		known = []string{f.ControlPlane.Spec.DistributionVersion, f.ControlPlane.Status.DistributionVersion, f.ControlPlane.Status.Upgrade.DistributionVersion}
+		last := &f.ControlPlane.Status
+		known = []string{f.ControlPlane.Spec.DistributionVersion, last.DistributionVersion, last.Upgrade.DistributionVersion}
 	}
 	target, found := semver.Version{}, false
 	for _, version := range known {
@@ -37,6 +40,13 @@ func (f *Facts) Target() (semver.Version, bool) {
 		}
 	}
 	return target, found
+}
+
+// AwaitsRelease reports whether the spec has a newer release than the installed cluster has completed.
+func (f *Facts) AwaitsRelease() bool {
+	runs, known := f.release(cmp.Or(f.Workload.OpenShiftVersion, f.ControlPlane.Status.DistributionVersion))
+	wanted, given := f.WantedVersion()
+	return f.Installed() && known && given && wanted.GT(runs)
 }
 
 // UpgradingTo returns the release that the cluster works towards, or that is requested and may start at any
@@ -48,28 +58,75 @@ func (f *Facts) UpgradingTo() string {
 	return f.Workload.Upgrading
 }
 
-// ReleaseOf returns the release of the Node of a Machine, with leading v; "" if it is unknown. It is known
-// while the cluster is being upgraded or workers lag behind. Nodes are upgraded one after the other.
-func (f *Facts) ReleaseOf(m *clusterv1.Machine) string {
-	for _, n := range f.Workload.Nodes {
-		if n.Name == m.Status.NodeRef.Name && n.Release != "" {
-			return "v" + n.Release
+// KubernetesVersion returns the Kubernetes version that all API servers of the installed cluster run, with leading v. While
+// they are updated, or the cluster cannot be read, it is the last known one. On a hub to which the cluster was moved that
+// is the lowest of the control-plane Machines. It is "" if none is known.
+func (f *Facts) KubernetesVersion() string {
+	if !f.Installed() {
+		return ""
+	}
+	if now := cmp.Or(f.Workload.Kubernetes(), f.ControlPlane.Status.Version); now != "" {
+		return now
+	}
+	lowest := ""
+	for _, m := range f.Machines {
+		if _, err := versions.ParseKubernetes(m.Spec.Version); err == nil && (lowest == "" || !versions.AtLeast(m.Spec.Version, lowest)) {
+			lowest = m.Spec.Version
+		}
+	}
+	return lowest
+}
+
+// WantedKubernetes returns the Kubernetes version in the spec, with leading v; "" if it is omitted or invalid.
+func (f *Facts) WantedKubernetes() string {
+	if _, err := versions.ParseKubernetes(f.ControlPlane.Spec.Version); err != nil {
+		return ""
+	}
+	return "v" + strings.TrimPrefix(f.ControlPlane.Spec.Version, "v")
+}
+
+// RequiredKubernetes returns the Kubernetes version that the control-plane Machines of an installed cluster should have.
+// It is that of the API servers, or a newer one in the spec. It is "" if it is unknown.
+func (f *Facts) RequiredKubernetes() string {
+	runs, wanted := f.KubernetesVersion(), f.WantedKubernetes()
+	if runs != "" && wanted != "" && !versions.AtLeast(runs, wanted) {
+		return wanted
+	}
+	return runs
+}
+
+// KubeletVersion returns the version that the kubelet of a Machine reports; "" if it is unknown.
+func (f *Facts) KubeletVersion(m *clusterv1.Machine) string {
+	if !m.Status.NodeRef.IsDefined() {
+		return ""
+	}
+	for i := range f.Workload.Nodes {
+		if f.Workload.Nodes[i].Name == m.Status.NodeRef.Name {
+			return f.Workload.Nodes[i].KubeletVersion
 		}
 	}
 	return ""
 }
 
-// LaggingWorkers returns our workers with an older release than their MachineDeployment, or their MachineSet,
+// MachineVersion returns the version of a control-plane Machine: that of its kubelet. Before it has a Node, it is the
+// version that it will have. It is "" if it is unknown. A nil Machine stands for the next one.
+func (f *Facts) MachineVersion(m *clusterv1.Machine) string {
+	if m != nil && m.Status.NodeRef.IsDefined() {
+		return cmp.Or(f.KubeletVersion(m), m.Spec.Version)
+	}
+	return cmp.Or(f.KubernetesVersion(), f.WantedKubernetes())
+}
+
+// LaggingWorkers returns our workers with an older version than their MachineDeployment, or their MachineSet,
 // requires.
 func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
-	if !f.Installed() {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool {
-		version, given := f.release(m.Spec.Version)
-		wanted, desired := f.release(f.WorkerVersion(m))
-		return !given || !desired || version.GTE(wanted) || !staysOurs(m) || !m.Status.NodeRef.IsDefined()
-	})
+	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool { return !f.lags(m) })
+}
+
+func (f *Facts) lags(m *clusterv1.Machine) bool {
+	wanted := f.WorkerVersion(m)
+	_, err := versions.ParseKubernetes(wanted)
+	return f.Installed() && staysOurs(m) && m.Status.NodeRef.IsDefined() && err == nil && !versions.AtLeast(m.Spec.Version, wanted)
 }
 
 // staysOurs reports whether a worker is ours, and is not being deleted.
@@ -77,17 +134,31 @@ func staysOurs(m *clusterv1.Machine) bool {
 	return m.Spec.Bootstrap.ConfigRef.Kind == workers.ConfigKind && m.DeletionTimestamp.IsZero()
 }
 
-// NeedsReleases reports whether the releases of worker Nodes are needed although the cluster is not being
-// upgraded any more. This is so for a worker that lags behind, or that Cluster API updates in place.
-func (f *Facts) NeedsReleases() bool {
-	return len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace)
+// FollowedVersion returns the version that a worker must get because of its kubelet; "" if none. OpenShift updates workers
+// in place. A worker whose MachineDeployment, or MachineSet, has no version gets that of its kubelet: from 1.14 on Cluster
+// API compares them literally. Otherwise it gets the version of the MachineDeployment once its kubelet has that version, or
+// a newer one. A topology propagates no later version before its workers have the current one. The worker does not get
+// the version earlier: Cluster API counts a Machine whose version differs from that of its MachineDeployment as being
+// upgraded.
+func (f *Facts) FollowedVersion(m *clusterv1.Machine) string {
+	kubelet, wanted := f.KubeletVersion(m), f.WorkerVersion(m)
+	switch {
+	case !f.Installed() || !staysOurs(m) || kubelet == "":
+		return ""
+	case f.lags(m) && f.Follows(m, wanted):
+		return wanted
+	case wanted == "" && f.inKnownSet(m) && m.Spec.Version != kubelet:
+		return kubelet
+	}
+	return ""
 }
 
 // NeedsPools reports whether the MachineConfigPools of the cluster are needed although it is not being
 // upgraded any more. This is so while workers lag behind, or did so at the last inspection.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || f.NeedsReleases())
+	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 ||
+		len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace))
 }
 
 // PoolsMatter reports whether the status of pools is reported.
@@ -108,22 +179,19 @@ func (f *Facts) WorkersRollOut() bool {
 	})
 }
 
-// ClusterFollows reports whether the cluster runs, or works towards, a release or a newer one.
-func (f *Facts) ClusterFollows(version string) bool {
-	wanted, given := f.release(version)
-	for _, of := range []string{f.Workload.OpenShiftVersion, f.Workload.Upgrading} {
-		if v, ok := f.release(of); ok && given && v.GTE(wanted) {
-			return true
-		}
-	}
-	return false
+// Follows reports whether the kubelet of a Machine has a Kubernetes version, or a newer one.
+func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
+	return versions.AtLeast(f.KubeletVersion(m), version)
 }
 
-// Follows reports whether the Node of a Machine runs a release, or a newer one.
-func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
-	runs, known := f.release(f.ReleaseOf(m))
-	wanted, given := f.release(version)
-	return known && given && runs.GTE(wanted)
+// inKnownSet reports whether the desired state of the MachineSet of a Machine is known.
+func (f *Facts) inKnownSet(m *clusterv1.Machine) bool {
+	owner := metav1.GetControllerOf(m)
+	if owner == nil {
+		return false
+	}
+	_, known := f.Sets[owner.UID]
+	return known
 }
 
 // WorkerVersion returns the desired version of a worker; "" if none is set.

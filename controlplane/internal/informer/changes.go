@@ -28,9 +28,11 @@ var RebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) 
 	return metal3.RebootPhase(before) != metal3.RebootPhase(after)
 })
 
-// ClusterChanges are changes of the fields of a Cluster that are read: the spec, and few fields of the status.
+// ClusterChanges are changes of the fields of a Cluster that are read: the spec, one annotation, and few fields of the status.
 var ClusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
-	return !equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
+	const concurrency = clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation
+	return before.Annotations[concurrency] != after.Annotations[concurrency] ||
+		!equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))
 

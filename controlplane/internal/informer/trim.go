@@ -65,7 +65,8 @@ func trimDeployment(deployment *hivev1.ClusterDeployment) *hivev1.ClusterDeploym
 
 // forBootstrap are the annotations for the bootstrap provider.
 var forBootstrap = []string{
-	bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation,
+	bootstrapv1.MachineConfigServerCAAnnotation, bootstrapv1.RunningReleaseAnnotation,
+	bootstrapv1.InstallationGivenUpAnnotation, bootstrapv1.ClusterWithArbiterAnnotation,
 	bootstrapv1.MirrorsDigestAnnotation,
 }
 

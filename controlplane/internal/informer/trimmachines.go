@@ -37,6 +37,7 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	spec := &cluster.Spec
 	kept.Spec.Paused, kept.Spec.ControlPlaneRef, kept.Spec.ControlPlaneEndpoint = spec.Paused, spec.ControlPlaneRef, spec.ControlPlaneEndpoint
 	kept.Spec.ClusterNetwork.Pods, kept.Spec.ClusterNetwork.Services = spec.ClusterNetwork.Pods, spec.ClusterNetwork.Services
+	kept.Annotations = kube.SelectKeys(cluster.Annotations, clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation)
 	kept.Spec.Topology.Version = spec.Topology.Version
 	planned := &kept.Spec.Topology.Workers
 	for i := range spec.Topology.Workers.MachineDeployments {

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // retrySeconds is the interval at which Cluster API repeats the request for a Machine that is being updated.
@@ -37,7 +38,7 @@ type Workloads interface {
 type Extension struct {
 	// Hub reads Machines, MachineSets and MachineDeployments from a cache.
 	Hub client.Reader
-	// Workloads reports the releases of Nodes.
+	// Workloads reports the versions of API servers and kubelets.
 	Workloads Workloads
 }
 
@@ -73,16 +74,15 @@ func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpd
 // version.
 func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) string {
 	state, known := workloads.View(cluster)
-	f := &facts.Facts{Workload: state}
 	switch {
 	case !known:
 		return notOurs(cluster)
-	case version == "" || f.ClusterFollows(version):
+	case version == "" || versions.AtLeast(state.Kubernetes(), version):
 		return ""
-	case state.OpenShiftVersion == "":
-		return fmt.Sprintf("the release of cluster %s is unknown: its API server does not answer", cluster.Name)
+	case !state.Connected:
+		return fmt.Sprintf("the Kubernetes version of cluster %s is unknown: its API server does not answer", cluster.Name)
 	}
-	return notUpgraded(state, version)
+	return notUpgraded(&state, version)
 }
 
 func notOurs(cluster client.ObjectKey) string {
@@ -90,9 +90,13 @@ func notOurs(cluster client.ObjectKey) string {
 		"excludes the cluster", cluster)
 }
 
-func notUpgraded(state workload.State, version string) string {
-	return fmt.Sprintf("the cluster runs %s and is not being upgraded to %s. Set spec.distributionVersion of its control plane",
-		state.OpenShiftVersion, version)
+func notUpgraded(state *workload.State, version string) string {
+	runs := "The API servers of the cluster do not all run " + version + " yet"
+	if kubernetes := state.Kubernetes(); kubernetes != "" {
+		runs = fmt.Sprintf("The API servers of the cluster run %s, not %s", kubernetes, version)
+	}
+	return fmt.Sprintf("%s. If the cluster is not being upgraded, set spec.distributionVersion of its control plane to a release with "+
+		"Kubernetes %s", runs, version)
 }
 
 func isOurs(spec *clusterv1.MachineSpec) bool {
@@ -112,7 +116,7 @@ func versionPatch(version string) []byte {
 	return patch
 }
 
-// UpdateMachine reports whether the Node of a Machine runs the version of the Machine. It starts nothing:
+// UpdateMachine reports whether the kubelet of a Machine has the version of the Machine, or a newer one. It starts nothing:
 // OpenShift updates Nodes to the release of the cluster.
 func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachineRequest, resp *hooksv1.UpdateMachineResponse) {
 	pending, err := e.pendingReason(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
@@ -142,20 +146,20 @@ func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, ver
 	cluster := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
 	state, known := e.Workloads.View(cluster)
 	f := &facts.Facts{Workload: state}
-	node, runs := machine.Status.NodeRef.Name, f.ReleaseOf(machine)
+	node, runs := machine.Status.NodeRef.Name, f.KubeletVersion(machine)
 	switch {
 	case version == "" || f.Follows(machine, version) || f.Follows(machine, wanted):
 		return "", nil
 	case !known:
 		return notOurs(cluster), nil
-	case !state.Connected || state.OpenShiftVersion == "":
-		return fmt.Sprintf("the release of Node %s is unknown: the API server of the cluster does not answer", node), nil
-	case !f.ClusterFollows(version):
-		return notUpgraded(state, version), nil
+	case !state.Connected:
+		return fmt.Sprintf("the version of the kubelet of Node %s is unknown: the API server of the cluster does not answer", node), nil
+	case !versions.AtLeast(state.Kubernetes(), version):
+		return notUpgraded(&state, version), nil
 	case runs == "":
-		return fmt.Sprintf("reading the release of Node %s", node), nil
+		return fmt.Sprintf("the kubelet of Node %s reports no version yet", node), nil
 	}
-	return fmt.Sprintf("Node %s runs %s, its MachineConfigPool has not updated it to %s yet%s", node, runs, version,
+	return fmt.Sprintf("the kubelet of Node %s has version %s, its MachineConfigPool has not updated it to %s yet%s", node, runs, version,
 		pausedPools(state.Pools)), nil
 }
 

@@ -42,45 +42,44 @@ func machineSet(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects 
 }
 
 func TestCanUpdateMachineSet(t *testing.T) {
-	upgraded := workload.State{Connected: true, OpenShiftVersion: "4.19.11"}
-	patch := `{"spec":{"template":{"spec":{"version":"v4.19.11"}}}}`
+	upgraded := workload.State{Connected: true, KubernetesVersion: "v1.32.8"}
+	patch := `{"spec":{"template":{"spec":{"version":"v1.32.8"}}}}`
 	for name, test := range map[string]struct {
 		current, wanted hooksv1.CanUpdateMachineSetRequestObjects
 		known           observed
 		patch, reason   string
 	}{
-		"newer version": {current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: of(upgraded), patch: patch},
-		"cluster is being upgraded": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours),
-			known: of(workload.State{OpenShiftVersion: "4.19.10", Upgrading: "4.19.11"}), patch: patch,
+		"newer version": {current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours), known: of(upgraded), patch: patch},
+		"API servers were updated, the upgrade goes on": {
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours),
+			known: of(workload.State{Connected: true, Upgrading: "4.19.11", KubernetesVersion: "v1.32.8", APIServersVersion: "1.32.8"}),
+			patch: patch,
+		},
+		"API servers are being updated": {
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours),
+			known:  of(workload.State{Connected: true, Upgrading: "4.19.11", KubernetesVersion: "v1.32.8", APIServersVersion: "1.32.7"}),
+			reason: "The API servers of the cluster run v1.32.7, not v1.32.8",
 		},
 		"version removed": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("", ours), known: of(upgraded),
+			current: machineSet("v1.32.7", ours), wanted: machineSet("", ours), known: of(upgraded),
 			patch: `{"spec":{"template":{"spec":{"version":null}}}}`,
 		},
 		"cluster is not upgraded": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.12", ours), known: of(upgraded),
-			reason: "the cluster runs 4.19.11 and is not being upgraded to v4.19.12",
-		},
-		"upgrade requested, not started": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.12", ours),
-			known: of(workload.State{OpenShiftVersion: "4.19.11", Rollout: &workload.Rollout{
-				Requested: workload.Update{Version: "4.19.12"},
-				Pending:   true,
-			}}), reason: "is not being upgraded",
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.9", ours), known: of(upgraded),
+			reason: "The API servers of the cluster run v1.32.8, not v1.32.9. If the cluster is not being upgraded, set spec.distributionVersion",
 		},
 		"cluster state unknown": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: of(workload.State{}),
-			reason: "the release of cluster c is unknown",
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours), known: of(workload.State{}),
+			reason: "the Kubernetes version of cluster c is unknown",
 		},
 		"cluster of another manager": {
-			current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.11", ours), known: observed{},
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours), known: observed{},
 			reason: "does not reconcile cluster lab/c",
 		},
-		"same version":                 {current: machineSet("v4.19.10", ours), wanted: machineSet("v4.19.10", ours)},
+		"same version":                 {current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.7", ours)},
 		"workers of another provider":  {current: machineSet("v1.32.1", others), wanted: machineSet("v1.33.1", others)},
-		"template of another provider": {current: machineSet("v4.19.10", ours), wanted: machineSet("v1.33.1", others)},
-		"former template of another":   {current: machineSet("v1.33.1", others), wanted: machineSet("v4.19.10", ours)},
+		"template of another provider": {current: machineSet("v1.32.7", ours), wanted: machineSet("v1.33.1", others)},
+		"former template of another":   {current: machineSet("v1.33.1", others), wanted: machineSet("v1.32.7", ours)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
@@ -105,73 +104,73 @@ func TestCanUpdateMachineSet(t *testing.T) {
 }
 
 func TestUpdateMachine(t *testing.T) {
-	node := func(release string) []workload.Node {
-		return []workload.Node{{Name: "other", Release: "4.19.11"}, {Name: "n1", Release: release}}
+	node := func(kubelet string) []workload.Node {
+		return []workload.Node{{Name: "other", KubeletVersion: "v1.32.8"}, {Name: "n1", KubeletVersion: kubelet}}
 	}
 	for name, test := range map[string]struct {
 		known observed
-		// version is that of the Machine, wanted that of its MachineDeployment. The default of both is v4.19.11.
+		// version is that of the Machine, wanted that of its MachineDeployment. The default of both is v1.32.8.
 		version, wanted string
 		waits           string
 	}{
-		"Node runs the version":     {known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
-		"Node runs a newer version": {known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.12")})},
-		"API down after the update": {known: of(workload.State{OpenShiftVersion: "4.19.11", Nodes: node("4.19.11")})},
+		"Node runs the version":     {known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.8")})},
+		"Node runs a newer version": {known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.9", Nodes: node("v1.32.9")})},
+		"API down after the update": {known: of(workload.State{Nodes: node("v1.32.8")})},
 		"no version":                {version: "-", wanted: "-", known: observed{}},
-		"version reverted": {wanted: "v4.19.10", known: of(workload.State{
-			Connected: true, OpenShiftVersion: "4.19.10",
-			Nodes: node("4.19.10"),
+		"version reverted": {wanted: "v1.32.7", known: of(workload.State{
+			Connected: true, KubernetesVersion: "v1.32.7",
+			Nodes: node("v1.32.7"),
 		})},
-		"MachineDeployment is newer": {wanted: "v4.19.12", known: of(workload.State{
-			Connected: true, OpenShiftVersion: "4.19.11",
-			Nodes: node("4.19.10"),
-		}), waits: "Node n1 runs v4.19.10"},
+		"MachineDeployment is newer": {wanted: "v1.32.9", known: of(workload.State{
+			Connected: true, KubernetesVersion: "v1.32.8",
+			Nodes: node("v1.32.7"),
+		}), waits: "the kubelet of Node n1 has version v1.32.7"},
 		"Node runs the old version": {
-			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
-			waits: "Node n1 runs v4.19.10, its MachineConfigPool has not updated it to v4.19.11 yet",
+			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7")}),
+			waits: "the kubelet of Node n1 has version v1.32.7, its MachineConfigPool has not updated it to v1.32.8 yet",
 		},
 		"paused pool": {
 			known: of(workload.State{
-				Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+				Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
 				Pools: []workload.Pool{
 					{Name: "gpu", Degraded: "disk full"},
 					{Name: "infra", Behind: true},
 					{Name: "worker", Paused: true},
 				},
 			}),
-			waits: "to v4.19.11 yet (gpu, worker paused or degraded: see",
+			waits: "to v1.32.8 yet (gpu, worker paused or degraded: see",
 		},
 		"no pool is paused": {known: of(workload.State{
-			Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("4.19.10"),
+			Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
 			Pools: []workload.Pool{{Name: "infra", Behind: true}},
-		}), waits: "to v4.19.11 yet"},
+		}), waits: "to v1.32.8 yet"},
 		"cluster runs a newer version": {
-			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.12", Nodes: node("4.19.10")}),
-			waits: "Node n1 runs v4.19.10, its MachineConfigPool",
+			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.9", Nodes: node("v1.32.7")}),
+			waits: "the kubelet of Node n1 has version v1.32.7, its MachineConfigPool",
 		},
 		"cluster is being upgraded": {known: of(workload.State{
-			Connected: true, OpenShiftVersion: "4.19.10", Upgrading: "4.19.11",
-			Nodes: node("4.19.10"),
-		}), waits: "Node n1 runs v4.19.10"},
+			Connected: true, KubernetesVersion: "v1.32.8", APIServersVersion: "1.32.8", Upgrading: "4.19.11",
+			Nodes: node("v1.32.7"),
+		}), waits: "the kubelet of Node n1 has version v1.32.7"},
 		"cluster is not upgraded": {
-			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", Nodes: node("4.19.10")}),
-			waits: "the cluster runs 4.19.10 and is not being upgraded to v4.19.11",
+			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.7", Nodes: node("v1.32.7")}),
+			waits: "The API servers of the cluster run v1.32.7, not v1.32.8",
 		},
-		"release of Node not read yet": {
-			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.11", Nodes: node("")}),
-			waits: "reading the release of Node n1",
+		"kubelet reports no version yet": {
+			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("")}),
+			waits: "the kubelet of Node n1 reports no version yet",
 		},
 		"cluster state unknown":   {known: of(workload.State{}), waits: "the API server of the cluster does not answer"},
-		"connected without facts": {known: of(workload.State{Connected: true}), waits: "the API server of the cluster does not answer"},
+		"connected without facts": {known: of(workload.State{Connected: true}), waits: "do not all run v1.32.8 yet"},
 		"API down before the update": {
-			known: of(workload.State{OpenShiftVersion: "4.19.11", Nodes: node("4.19.10")}),
+			known: of(workload.State{Nodes: node("v1.32.7")}),
 			waits: "the API server of the cluster does not answer",
 		},
 		"cluster of another manager": {known: observed{}, waits: "does not reconcile cluster lab/c"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
-			hub := newWorld(cmp.Or(test.version, "v4.19.11"), cmp.Or(test.wanted, "v4.19.11"))
+			hub := newWorld(cmp.Or(test.version, "v1.32.8"), cmp.Or(test.wanted, "v1.32.8"))
 			req := &hooksv1.UpdateMachineRequest{}
 			req.Desired.Machine = *hub.machine.DeepCopy()
 			req.Desired.Machine.Status = clusterv1.MachineStatus{} // Cluster API omits it
@@ -197,7 +196,7 @@ func TestReadErrorIsAFailure(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			g := NewWithT(t)
-			hub := newWorld("v4.19.11", "v4.19.11")
+			hub := newWorld("v1.32.8", "v1.32.8")
 			req := &hooksv1.UpdateMachineRequest{}
 			req.Desired.Machine = *hub.machine.DeepCopy()
 			remove(hub)

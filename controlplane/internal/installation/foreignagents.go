@@ -6,6 +6,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
 // HoldForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
@@ -23,4 +24,17 @@ func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (b
 	}
 	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+installed.ForeignAgents(s.Facts))
 	return true, nil
+}
+
+// HoldForKubernetes holds the installation of a registered cluster whose spec got another Kubernetes version than its
+// release has: see releaseimage.Resolver.CheckKubernetes. The registration withdraws the hold.
+func (r *Registrar) HoldForKubernetes(ctx context.Context, s *scope.Scope) (bool, error) {
+	blocked := s.Found.Blocked(tasks.Installation)
+	mismatch := blocked != nil && blocked.Reason == controlplanev1.KubernetesVersionMismatchReason
+	owns := s.OwnsInstall() && s.Install.DeletionTimestamp.IsZero()
+	if s.Begun || !owns || !mismatch || s.Install.Spec.HoldInstallation {
+		return true, nil
+	}
+	_, err := r.holdInstallation(ctx, s, blocked.Message)
+	return true, err
 }

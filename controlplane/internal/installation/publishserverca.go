@@ -39,3 +39,20 @@ func (w *MetadataWriter) PublishServerCA(ctx context.Context, s *scope.Scope) (b
 	}
 	return true, nil
 }
+
+// PublishRelease publishes the release that the installed cluster runs in the AgentClusterInstall. The bootstrap provider
+// boots hosts that join the cluster with the discovery image of that release.
+func (w *MetadataWriter) PublishRelease(ctx context.Context, s *scope.Scope) (bool, error) {
+	runs := s.Workload.OpenShiftVersion
+	if !s.Installed() || runs == "" || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
+		s.Install.Annotations[bootstrapv1.RunningReleaseAnnotation] == runs {
+		return true, nil
+	}
+	err := patchInstall(ctx, w.client, s.Install, func(install *hiveext.AgentClusterInstall) {
+		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.RunningReleaseAnnotation, runs)
+	})
+	if err != nil {
+		return false, fmt.Errorf("cannot publish the release of the cluster: %w", err)
+	}
+	return true, nil
+}

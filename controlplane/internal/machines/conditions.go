@@ -13,10 +13,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // ConditionWriter writes conditions of Machines.
@@ -38,7 +40,7 @@ func NewConditionWriter(c client.Client, gate *etcdgate.Gate, w *writer.Writer, 
 // provider.
 func (w *ConditionWriter) MarkUpToDate(ctx context.Context, s *scope.Scope) (bool, error) {
 	for i, m := range s.Found.Machines {
-		wanted := upToDateCondition(s, m)
+		wanted := upToDateCondition(s.Facts, m)
 		if err := w.set(ctx, s, i, wanted, writer.FieldOwner); err != nil {
 			return false, err
 		}
@@ -46,19 +48,19 @@ func (w *ConditionWriter) MarkUpToDate(ctx context.Context, s *scope.Scope) (boo
 	return true, nil
 }
 
-// upToDateCondition returns the condition UpToDate of a Machine. It is true if the Machine has the release of
-// its Node, and this is the target release of the cluster. OpenShift upgrades its hosts in place, and its
+// upToDateCondition returns the condition UpToDate of a Machine. It is true if the Machine has the version of its kubelet,
+// and this is the Kubernetes version that the cluster should have. OpenShift upgrades its hosts in place, and its
 // operators own all other configuration of the hosts. A Machine is never replaced for either.
-func upToDateCondition(s *scope.Scope, m *clusterv1.Machine) metav1.Condition {
+func upToDateCondition(f *facts.Facts, m *clusterv1.Machine) metav1.Condition {
 	c := metav1.Condition{
 		Type:               clusterv1.MachineUpToDateCondition,
 		Status:             metav1.ConditionTrue,
 		Reason:             clusterv1.MachineUpToDateReason,
 		ObservedGeneration: m.Generation,
 	}
-	required := s.Found.MachineVersion(s.Facts, m)
-	if target, known := s.Target(); known && required != "" {
-		required = "v" + target.String()
+	required := f.RequiredKubernetes()
+	if runs := f.MachineVersion(m); versions.SameKubernetes(runs, required) {
+		required = runs // with the hash of the kubelet
 	}
 	if required != "" && m.Spec.Version != required {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason

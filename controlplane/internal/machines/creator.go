@@ -2,7 +2,6 @@
 package machines
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -247,7 +246,7 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 			return false, err
 		}
 	}
-	machine := desired.Machine(s.Facts, slot, infra, cmp.Or(s.Found.MachineVersion(s.Facts, nil), "v"+s.Found.Version.String()))
+	machine := desired.Machine(s.Facts, slot, infra, s.MachineVersion(nil))
 	if err := c.writer.Apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}

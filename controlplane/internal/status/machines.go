@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 func (v *View) machinesCreated() metav1.Condition {
@@ -97,8 +98,15 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	if message := v.versionMismatch(); message != "" {
 		return condition.False(t, controlplanev1.VersionMismatchReason, message)
 	}
+	if message := v.kubernetesMismatch(); message != "" {
+		return condition.False(t, controlplanev1.KubernetesVersionMismatchReason, message)
+	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
-	if upgrade := rollout.Progress(v.Facts); upgrade != "" && c.Status == metav1.ConditionTrue {
+	upgrade := rollout.Progress(v.Facts)
+	if upgrade == "" && v.AwaitsRelease() {
+		upgrade = fmt.Sprintf("release %s is not requested from the cluster yet", v.ControlPlane.Spec.DistributionVersion)
+	}
+	if upgrade != "" && c.Status == metav1.ConditionTrue {
 		if waiting := rollout.WaitingPools(v.Facts); waiting != "" {
 			upgrade += "; " + waiting
 		}
@@ -146,11 +154,41 @@ func (v *View) versionMismatch() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"spec.distributionVersion is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set spec.distributionVersion to v%s",
-		wanted,
-		target,
-		target,
-	)
+		"spec.distributionVersion is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set "+
+			"spec.distributionVersion to v%s%s",
+		wanted, target, target, v.versionToSet())
+}
+
+// versionToSet returns the end of a message about an upgrade by another client. It names the Kubernetes version to set, if
+// the spec has another one.
+func (v *View) versionToSet() string {
+	runs := v.Workload.Kubernetes()
+	switch {
+	case v.WantedKubernetes() == "" || versions.SameKubernetes(v.WantedKubernetes(), runs):
+		return ""
+	case v.Workload.Upgrading != "" || runs == "":
+		return ", and spec.version " + inTopology + " to its Kubernetes version"
+	}
+	return ", and spec.version " + inTopology + " to " + runs
+}
+
+// inTopology follows spec.version in messages.
+const inTopology = "(in a Cluster with a topology: spec.topology.version)"
+
+// kubernetesMismatch reports a Kubernetes version in the spec that is not that of the running release. It is empty while
+// another release is requested or rolled out.
+func (v *View) kubernetesMismatch() string {
+	wanted, runs := v.WantedKubernetes(), v.Workload.Kubernetes()
+	upgrades := v.Workload.Upgrading != "" || v.AwaitsRelease()
+	if !v.Installed() || upgrades || wanted == "" || runs == "" || versions.SameKubernetes(wanted, runs) {
+		return ""
+	}
+	mismatch := fmt.Sprintf("spec.version is %s, but release %s, which runs, has Kubernetes %s. ", wanted, v.Workload.OpenShiftVersion, runs)
+	if versions.AtLeast(wanted, runs) {
+		return mismatch + fmt.Sprintf("Set spec.distributionVersion to a release with Kubernetes %s. Until then nothing is upgraded", wanted)
+	}
+	return mismatch + fmt.Sprintf("Set spec.version %s to %s. If Cluster API refuses the version of the topology, see "+
+		"docs/operations/upgrading.md", inTopology, runs)
 }
 
 // aggregate aggregates a condition of the Machines.
@@ -169,7 +207,7 @@ func (v *View) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
-	if len(outdated) == 0 && upgrade == "" {
+	if len(outdated) == 0 && upgrade == "" && !v.AwaitsRelease() {
 		return rollout.Finished(v.Facts)
 	}
 	c := condition.True(t, cmp.Or(rollout.PoolReason(v.Facts), clusterv1.RollingOutReason))

@@ -5,10 +5,8 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
-	"github.com/blang/semver/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -17,7 +15,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
@@ -45,6 +42,11 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			conditions.Set(cp, *lagging)
 		} else {
 			conditions.Delete(cp, controlplanev1.HostsProgressingCondition)
+		}
+		if blocked := v.topologyUpgradeable(); blocked != nil {
+			conditions.Set(cp, *blocked)
+		} else {
+			conditions.Delete(cp, controlplanev1.TopologyUpgradeableCondition)
 		}
 		v.composeEtcd(cp)
 	}
@@ -87,8 +89,9 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	status.ReadyReplicas = v.count(clusterv1.MachineReadyCondition)
 	status.AvailableReplicas = v.count(clusterv1.MachineAvailableCondition)
 	status.UpToDateReplicas = v.count(clusterv1.MachineUpToDateCondition)
-	if versions := v.versions(); len(versions) > 0 {
-		status.Versions, status.Version = versions, versions[0].Version
+	status.Versions, status.Version = v.versions(), ""
+	if len(status.Versions) > 0 {
+		status.Version = status.Versions[0].Version
 	}
 	if v.Workload.OpenShiftVersion != "" {
 		status.DistributionVersion = v.Workload.OpenShiftVersion
@@ -145,55 +148,19 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 	}
 }
 
-// versions returns the releases of the Machines, lowest first. Before the cluster reports its release they
-// are the requested ones. MachineSets of Cluster API block workers until the control plane reports a version,
-// and day-1 workers must exist before the installation.
+// versions returns the Kubernetes version of the API servers. Cluster API counts a control plane as upgraded once it
+// reports the new version. Then it gives MachineDeployments their version: before the kubelets of workers change.
+// Before the installation it is the version of the spec. If the spec has a version, MachineSets of Cluster API create no
+// workers until the control plane reports one. Day-1 workers must exist before the installation.
 func (v *View) versions() []controlplanev1.StatusVersion {
-	installed := v.Workload.OpenShiftVersion
-	switch {
-	case installed != "" && v.Workload.Upgrading == "":
-		return []controlplanev1.StatusVersion{
-			{Version: "v" + installed, Replicas: ptr.To(int32(len(v.Found.Machines)))}, //nolint:gosec // few Machines
-		}
-	case installed == "" && v.Installed() && len(v.ControlPlane.Status.Versions) > 0:
-		return v.ControlPlane.Status.Versions // the cluster cannot be read now
-	case installed == "" && len(v.Found.Machines) == 0 && !v.Deleting():
-		return v.wantedVersion()
+	version := v.KubernetesVersion()
+	if !v.Installed() {
+		version = v.WantedKubernetes()
 	}
-	counts := map[string]int32{}
-	if installed != "" {
-		counts["v"+installed] = 0 // only the cluster reports the end of an upgrade, not the versions of the Machines
-	}
-	for _, m := range v.Found.Machines {
-		version := m.Spec.Version
-		if v.Workload.Upgrading != "" {
-			version = v.Found.MachineVersion(v.Facts, m)
-		}
-		if version != "" {
-			counts[version]++
-		}
-	}
-	var versions []controlplanev1.StatusVersion
-	for version, n := range counts {
-		versions = append(versions, controlplanev1.StatusVersion{Version: version, Replicas: ptr.To(n)})
-	}
-	slices.SortFunc(versions, func(a, b controlplanev1.StatusVersion) int { return parsed(a.Version).Compare(parsed(b.Version)) })
-	return versions
-}
-
-// wantedVersion returns the version that is reported while no Machine exists.
-func (v *View) wantedVersion() []controlplanev1.StatusVersion {
-	version, err := openshift.ParseVersion(v.ControlPlane.Spec.DistributionVersion)
-	if err != nil {
+	if version == "" {
 		return nil
 	}
-	return []controlplanev1.StatusVersion{{Version: "v" + version.String(), Replicas: ptr.To[int32](0)}}
-}
-
-// parsed parses a version that was validated before.
-func parsed(version string) semver.Version {
-	v, _ := openshift.ParseVersion(version)
-	return v
+	return []controlplanev1.StatusVersion{{Version: version, Replicas: ptr.To(int32(len(v.Found.Machines)))}} //nolint:gosec // few Machines
 }
 
 // reportedImage returns the release image that is installed, or will be.

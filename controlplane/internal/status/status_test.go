@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -12,49 +11,120 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-func TestVersionsDuringUpgrade(t *testing.T) {
-	version := func(release string, replicas int32) controlplanev1.StatusVersion {
-		return controlplanev1.StatusVersion{Version: release, Replicas: ptr.To(replicas)}
-	}
+// Each row is a state of the API servers. Machines and their kubelets do not matter.
+func TestReportedKubernetesVersion(t *testing.T) {
+	type state = workload.State
 	for situation, c := range map[string]struct {
-		to       string
-		machines []string
-		wanted   []controlplanev1.StatusVersion
+		given, last string
+		workload    state
+		installed   bool
+		machines    []string
+		reported    string
 	}{
-		"no Machine has it yet": {
-			to: "4.19.9", machines: []string{"v4.19.3", "v4.19.3"}, wanted: []controlplanev1.StatusVersion{version("v4.19.3", 2)},
+		"not installed, nothing given": {},
+		"not installed":                {given: "v1.32.5", reported: "v1.32.5"},
+		"not installed, without v":     {given: "1.32.5", reported: "v1.32.5"},
+		"not installed, given and removed": {
+			last: "v1.32.5",
 		},
-		"one has it": {
-			to:       "4.19.9",
-			machines: []string{"v4.19.9", "v4.19.3"},
-			wanted:   []controlplanev1.StatusVersion{version("v4.19.3", 1), version("v4.19.9", 1)},
+		"installed": {
+			installed: true, workload: state{Connected: true, OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6", APIServersVersion: "1.32.6"},
+			reported: "v1.32.6",
 		},
-		"all have it, the cluster has not finished": {
-			to:       "4.19.9",
-			machines: []string{"v4.19.9", "v4.19.9"},
-			wanted:   []controlplanev1.StatusVersion{version("v4.19.3", 0), version("v4.19.9", 2)},
+		"another version is given": {
+			installed: true, given: "v1.33.5", last: "v1.32.6",
+			workload: state{Connected: true, OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6", APIServersVersion: "1.32.6"},
+			reported: "v1.32.6",
 		},
-		"reverted": {
-			to:       "4.19.1",
-			machines: []string{"v4.19.1", "v4.19.1"},
-			wanted:   []controlplanev1.StatusVersion{version("v4.19.1", 2), version("v4.19.3", 0)},
+		"with the hash of API servers": {
+			installed: true, given: "v1.29.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.16.2", KubernetesVersion: "v1.29.6+aba1e8d", APIServersVersion: "1.29.6",
+			},
+			reported: "v1.29.6+aba1e8d",
 		},
-		"no Machines": {to: "4.19.9", wanted: []controlplanev1.StatusVersion{version("v4.19.3", 0)}},
+		"the first API server was updated": {
+			installed: true, last: "v1.32.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.19.3", Upgrading: "4.20.8", KubernetesVersion: "v1.33.5", APIServersVersion: "1.32.6",
+			},
+			reported: "v1.32.6",
+		},
+		"all API servers were updated, no kubelet": {
+			installed: true, last: "v1.32.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.19.3", Upgrading: "4.20.8", KubernetesVersion: "v1.33.5", APIServersVersion: "1.33.5",
+			},
+			machines: []string{"v1.32.6"}, reported: "v1.33.5",
+		},
+		"all API servers were updated, the last answer is older": {
+			installed: true, last: "v1.32.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.19.3", Upgrading: "4.20.8", KubernetesVersion: "v1.32.6", APIServersVersion: "1.33.5",
+			},
+			reported: "v1.33.5",
+		},
+		"all API servers were updated, a kubelet has the hash": {
+			installed: true, last: "v1.28.9+2f7b992", workload: state{
+				Connected: true, OpenShiftVersion: "4.15.12", Upgrading: "4.16.2", KubernetesVersion: "v1.28.9+2f7b992", APIServersVersion: "1.29.6",
+				Nodes: []workload.Node{
+					{ControlPlane: true, KubeletVersion: "v1.28.9+2f7b992"}, {ControlPlane: true, KubeletVersion: "v1.29.6+aba1e8d"},
+				},
+			},
+			reported: "v1.29.6+aba1e8d",
+		},
+		"the operator reports a wrong version": {
+			installed: true, workload: state{
+				Connected: true, OpenShiftVersion: "4.17.30", KubernetesVersion: "v1.30.12", APIServersVersion: "1.30.5",
+				Nodes: []workload.Node{{KubeletVersion: "v1.30.12"}, {ControlPlane: true, KubeletVersion: "v1.30.12"}},
+			},
+			reported: "v1.30.12",
+		},
+		"the operator reports no version": {
+			installed: true, workload: state{Connected: true, OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}, reported: "v1.32.6",
+		},
+		"the operator reports no version, upgrade": {
+			installed: true, last: "v1.32.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.19.3", Upgrading: "4.20.8", KubernetesVersion: "v1.33.5",
+			},
+			reported: "v1.32.6",
+		},
+		"another release with the same version": {
+			installed: true, last: "v1.35.6", workload: state{
+				Connected: true, OpenShiftVersion: "4.22.7", Upgrading: "4.22.11", KubernetesVersion: "v1.35.6", APIServersVersion: "1.35.6",
+			},
+			reported: "v1.35.6",
+		},
+		"a version that is none": {
+			installed: true, last: "v1.32.6", workload: state{Connected: true, OpenShiftVersion: "4.19.3", KubernetesVersion: "latest"},
+			reported: "v1.32.6",
+		},
+		"the cluster does not answer": {installed: true, given: "v1.33.5", last: "v1.32.6", reported: "v1.32.6"},
+		"moved, the cluster does not answer": {
+			installed: true, given: "v1.33.5", machines: []string{"v1.33.5", "v1.32.6", "", "garbage"}, reported: "v1.32.6",
+		},
+		"moved, Machines without version": {installed: true, given: "v1.33.5", machines: []string{""}},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.DistributionVersion = "v4.19.9" })
-			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.19.3", Upgrading: c.to}
-			v := viewOf(f)
+			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Spec.Version, cp.Status.Version = c.given, c.last
+				if c.installed {
+					cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+				}
+			})
+			f.Workload = c.workload
+			f.Decide()
 			for _, version := range c.machines {
-				v.Found.Machines = append(v.Found.Machines, &clusterv1.Machine{
-					ObjectMeta: metav1.ObjectMeta{Name: "m"}, Spec: clusterv1.MachineSpec{Version: version},
-				})
+				f.Machines = append(f.Machines, &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: version}})
 			}
-			status := controlplanev1.OpenshiftAssistedControlPlaneStatus{}
+			v := viewOf(f)
+			status := controlplanev1.OpenshiftAssistedControlPlaneStatus{Version: c.last}
 			v.composeNumbers(&status)
 			g := NewWithT(t)
-			g.Expect(status.Versions).To(Equal(c.wanted))
-			g.Expect(status.Version).To(Equal(c.wanted[0].Version), "the lowest")
+			g.Expect(status.Version).To(Equal(c.reported))
+			if c.reported == "" {
+				g.Expect(status.Versions).To(BeNil())
+				return
+			}
+			g.Expect(status.Versions).To(Equal([]controlplanev1.StatusVersion{{
+				Version: c.reported, Replicas: ptr.To(int32(len(c.machines))),
+			}}))
 		})
 	}
 }

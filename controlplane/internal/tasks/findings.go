@@ -3,7 +3,6 @@
 package tasks
 
 import (
-	"cmp"
 	"slices"
 
 	"github.com/blang/semver/v4"
@@ -78,26 +77,3 @@ const (
 	Upgrade         Task = "upgrade"
 	Deletion        Task = "deletion"
 )
-
-// MachineVersion returns the version of a Machine: the release that its Node runs, or the release with which
-// the cluster is registered. Before the registration it is the release that the spec requests, or empty if no
-// release is known. A nil Machine stands for the next one.
-func (f *Findings) MachineVersion(known *facts.Facts, m *clusterv1.Machine) string {
-	switch {
-	case known.Installed() && known.Workload.Upgrading != "" && m != nil:
-		return cmp.Or(known.ReleaseOf(m), m.Spec.Version, "v"+known.Workload.OpenShiftVersion)
-	case known.Installed() && known.Workload.OpenShiftVersion != "":
-		return "v" + known.Workload.OpenShiftVersion
-	case known.Installed() && known.ControlPlane.Status.Version != "" && m != nil:
-		return cmp.Or(m.Spec.Version, known.ControlPlane.Status.Version) // the cluster cannot be read now
-	case known.Installed() && known.ControlPlane.Status.Version != "":
-		return known.ControlPlane.Status.Version
-	case f.Registered:
-		return "v" + f.Version.String()
-	case known.RegisteredVersion() != "":
-		return known.RegisteredVersion()
-	case f.Version.Major > 0 && !known.Begun:
-		return "v" + f.Version.String()
-	}
-	return ""
-}

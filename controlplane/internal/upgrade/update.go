@@ -95,8 +95,8 @@ func risky(f *facts.Facts, wanted semver.Version, risks []workload.Risk) *decisi
 		return nil
 	}
 	return watched(controlplanev1.UpgradeRiskNotAcceptedReason,
-		"v%s is not recommended for this cluster. Set spec.distributionVersion to another release, or add the risks to spec.upgrade.acceptedRisks if "+
-			"you accept them: %s",
+		"v%s is not recommended for this cluster. Set spec.distributionVersion to another release, or add the risks to "+
+			"spec.upgrade.acceptedRisks if you accept them: %s",
 		wanted, bound.Join(left, ""))
 }
 

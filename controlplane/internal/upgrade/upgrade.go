@@ -38,8 +38,29 @@ func newer(f *facts.Facts, runs semver.Version) bool {
 // pending reports whether the cluster has not started a requested update.
 func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Workload.Rollout.Pending }
 
+// Kubernetes is what is known of the Kubernetes version of the release in the spec.
+type Kubernetes struct {
+	// Version is the version in the release image; "" if it is unknown. Pending is true while it is being read.
+	Version string
+	Pending bool
+}
+
+// Image returns the image that would be requested; "" if none can be.
+func Image(f *facts.Facts, seen *workload.ClusterVersion) string {
+	runs, _ := f.Runs()
+	wanted, _ := f.WantedVersion()
+	if !newer(f, runs) {
+		return ""
+	}
+	update, blocker := updateTo(f, wanted, seen)
+	if blocker != nil {
+		return ""
+	}
+	return update.Image
+}
+
 // Next returns the request to write now, and the blocker or the wait for the cluster.
-func Next(f *facts.Facts, seen *workload.ClusterVersion) (workload.UpdateRequest, *decision.Blocker) {
+func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) (workload.UpdateRequest, *decision.Blocker) {
 	runs, _ := f.Runs()
 	wanted, _ := f.WantedVersion()
 	request := workload.UpdateRequest{ResourceVersion: seen.ResourceVersion}
@@ -67,7 +88,7 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion) (workload.UpdateRequest
 	}
 	update, blocker := updateTo(f, wanted, seen)
 	if blocker == nil {
-		blocker = preflight(f, wanted, seen)
+		blocker = cmp.Or(otherKubernetes(f, wanted, kubernetes.Version), preflight(f, wanted, seen))
 	}
 	switch {
 	case blocker != nil: // a pending request may start at any time
@@ -79,6 +100,8 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion) (workload.UpdateRequest
 		return request, watched(controlplanev1.VersionMismatchReason,
 			"another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
 				"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
+	case kubernetes.Pending:
+		return request, watched(controlplanev1.UpgradeInProgressReason, "Reading the Kubernetes version of release %s from its image", wanted)
 	}
 	request.Update, request.Tolerated = update, tolerated(f, seen)
 	return request, requestedNow(f, wanted, seen)
@@ -135,6 +158,17 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 	return names
 }
 
+// otherKubernetes blocks a release that does not have the Kubernetes version in the spec. Otherwise the kubelets of the
+// cluster would get a version that the topology of the Cluster does not request. From 1.14 on Cluster API then sets no
+// other version.
+func otherKubernetes(f *facts.Facts, wanted semver.Version, contained string) *decision.Blocker {
+	conflict := openshift.KubernetesConflict(wanted, contained, f.WantedKubernetes())
+	if conflict == "" {
+		return nil
+	}
+	return watched(controlplanev1.KubernetesVersionMismatchReason, "The upgrade is not requested: %s", conflict)
+}
+
 // inProgress blocks while the cluster is being upgraded to another release. Only a newer patch of the same
 // minor version can replace the running upgrade.
 func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
@@ -145,7 +179,8 @@ func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersio
 	switch {
 	case err == nil && to.GT(wanted):
 		return watched(controlplanev1.VersionMismatchReason,
-			"spec.distributionVersion is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set spec.distributionVersion to v%s",
+			"spec.distributionVersion is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set "+
+				"spec.distributionVersion to v%s",
 			wanted,
 			to, to)
 	case err != nil || to.Major != wanted.Major || to.Minor != wanted.Minor:
@@ -163,8 +198,8 @@ func rolledBack(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVer
 	}
 	now := cmp.Or(f.Workload.Upgrading, seen.Runs)
 	return watched(controlplanev1.VersionMismatchReason,
-		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set spec.distributionVersion to v%s, or "+
-			"request v%s in the cluster (oc adm upgrade)",
+		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set "+
+			"spec.distributionVersion to v%s, or request v%s in the cluster (oc adm upgrade)",
 		wanted, now, now, wanted)
 }
 
@@ -182,8 +217,8 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersio
 
 func tooFar(wanted, runs semver.Version, major, minor uint64) *decision.Blocker {
 	return watched(controlplanev1.InvalidConfigurationReason,
-		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set spec.distributionVersion to a release of "+
-			"%d.%d first",
+		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set "+
+			"spec.distributionVersion to a release of %d.%d first",
 		wanted, runs, major, minor)
 }
 

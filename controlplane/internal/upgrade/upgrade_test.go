@@ -59,14 +59,18 @@ func TestDue(t *testing.T) {
 		change func(*world)
 		due    bool
 	}{
-		"newer release":                    {func(*world) {}, true},
-		"being upgraded to it":             {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
-		"being upgraded to another":        {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
-		"running release":                  {func(w *world) { w.spec().DistributionVersion = "4.19.3" }, false},
-		"older release":                    {func(w *world) { w.spec().DistributionVersion = "4.19.2" }, false},
-		"release candidate runs":           {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
-		"patch with two digits":            {func(w *world) { w.spec().DistributionVersion, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9" }, true},
-		"running release, another channel": {func(w *world) { w.spec().DistributionVersion, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20" }, false},
+		"newer release":             {func(*world) {}, true},
+		"being upgraded to it":      {func(w *world) { w.Workload.Upgrading = "4.20.1" }, false},
+		"being upgraded to another": {func(w *world) { w.Workload.Upgrading = "4.20.0" }, true},
+		"running release":           {func(w *world) { w.spec().DistributionVersion = "4.19.3" }, false},
+		"older release":             {func(w *world) { w.spec().DistributionVersion = "4.19.2" }, false},
+		"release candidate runs":    {func(w *world) { w.Workload.OpenShiftVersion = "4.20.1-rc.2" }, true},
+		"patch with two digits": {func(w *world) {
+			w.spec().DistributionVersion, w.Workload.OpenShiftVersion = "4.19.10", "4.19.9"
+		}, true},
+		"running release, another channel": {func(w *world) {
+			w.spec().DistributionVersion, w.spec().Upgrade.Channel = "4.19.3", "eus-4.20"
+		}, false},
 		"running release, pending request": {func(w *world) {
 			w.spec().DistributionVersion, w.Workload.Rollout = "4.19.3",
 				&workload.Rollout{Pending: true}
@@ -199,7 +203,7 @@ func TestRequestedUpdate(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
 			tc.change(w)
-			request, blocker := Next(w.Facts, &w.seen)
+			request, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 			g.Expect(request.Update).To(HaveValue(Equal(tc.update)))
 			g.Expect(request.ResourceVersion).To(Equal("7"))
 			g.Expect(blocker.Reason).To(Equal(controlplanev1.UpgradeInProgressReason))
@@ -434,7 +438,7 @@ func TestBlockers(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
 			tc.change(w)
-			request, blocker := Next(w.Facts, &w.seen)
+			request, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 			g.Expect(request.Update).To(BeNil())
 			g.Expect(blocker.Reason).To(Equal(tc.reason))
 			g.Expect(blocker.Message).To(ContainSubstring(tc.message))
@@ -493,19 +497,61 @@ func TestPatchNeedsNoAcknowledgement(t *testing.T) {
 	w.seen.Requested = workload.Update{Version: "4.19.9", Image: newest}
 	w.Workload.Rollout = &workload.Rollout{Refused: "the payload could not be loaded"}
 	w.seen.Gates = []workload.Gate{{Name: "ack-4.19-apis", Message: "APIs go"}}
-	_, blocker := Next(w.Facts, &w.seen)
+	_, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(blocker.Message).NotTo(ContainSubstring("ack-4.19-apis"))
+}
+
+// Both orders of two edits end in a request, and no other pair of release and version does.
+func TestKubernetesVersionOfTheRelease(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		release, version string
+		kubernetes       Kubernetes
+		requested        bool
+		message          string
+	}{
+		"no version":                         {release: "4.20.1", requested: true},
+		"the version of the release":         {"4.20.1", "v1.33.4", Kubernetes{Version: "v1.33.4"}, true, ""},
+		"the release first":                  {"4.20.1", "v1.32.6", Kubernetes{Version: "v1.33.4"}, false, "has Kubernetes v1.33.4"},
+		"a wrong patch":                      {"4.20.1", "v1.33.5", Kubernetes{Version: "v1.33.4"}, false, "to v1.33.4"},
+		"unknown, the patch is believed":     {"4.20.1", "v1.33.5", Kubernetes{}, true, ""},
+		"unknown, another minor version":     {"4.20.1", "v1.32.6", Kubernetes{}, false, "has Kubernetes 1.33"},
+		"being read":                         {"4.20.1", "v1.33.4", Kubernetes{Pending: true}, false, "Reading the Kubernetes version"},
+		"the version first":                  {"4.19.3", "v1.33.4", Kubernetes{}, false, ""},
+		"a release with the running version": {"4.20.1", "v1.33.4+aba1e8d", Kubernetes{Version: "v1.33.4"}, true, ""},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, w := NewWithT(t), newWorld()
+			w.spec().DistributionVersion, w.spec().Version = tc.release, tc.version
+			request, blocker := Next(w.Facts, &w.seen, tc.kubernetes)
+			g.Expect(request.Update != nil).To(Equal(tc.requested))
+			if tc.message != "" {
+				g.Expect(blocker.Message).To(ContainSubstring(tc.message))
+			}
+		})
+	}
+}
+
+func TestRequestIsWithdrawnForAnotherKubernetesVersion(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.seen.Requested, w.seen.Ours = workload.Update{Version: "4.20.1", Image: newest}, true
+	w.Workload.Rollout = &workload.Rollout{Requested: w.seen.Requested, Pending: true}
+	w.spec().Version = "v1.33.4"
+	request, _ := Next(w.Facts, &w.seen, Kubernetes{Pending: true})
+	g.Expect(request.Empty()).To(BeTrue(), "the registry is queried again")
+	request, blocker := Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.5"})
+	g.Expect(request.Withdraw).To(BeTrue())
+	g.Expect(blocker.Reason).To(Equal(controlplanev1.KubernetesVersionMismatchReason))
 }
 
 func TestChannelIsSetFirst(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Upgrade.Channel = "fast-4.20"
-	request, blocker := Next(w.Facts, &w.seen)
+	request, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request).To(Equal(workload.UpdateRequest{ResourceVersion: "7", Channel: "fast-4.20"}), "its offers are not known yet")
 	g.Expect(blocker.Message).To(ContainSubstring("fast-4.20"))
 
 	w.spec().DistributionVersion = "4.19.3"
-	request, blocker = Next(w.Facts, &w.seen)
+	request, blocker = Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request.Empty()).To(BeTrue(), "the channel is only for upgrades")
 	g.Expect(blocker).To(BeNil())
 }
@@ -521,14 +567,14 @@ func TestBlockedRequestIsWithdrawn(t *testing.T) {
 			g, w := NewWithT(t), newWorld()
 			w.seen.Requested.Image = newest
 			w.refuse("no signature")
-			request, blocker := Next(w.Facts, &w.seen)
+			request, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 			g.Expect(request.Empty()).To(BeTrue(), "the cluster retries the request")
 			g.Expect(blocker.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
 			change(w)
-			request, _ = Next(w.Facts, &w.seen)
+			request, _ = Next(w.Facts, &w.seen, Kubernetes{})
 			g.Expect(request.Withdraw).To(BeTrue())
 			w.seen.Ours = false
-			request, _ = Next(w.Facts, &w.seen)
+			request, _ = Next(w.Facts, &w.seen, Kubernetes{})
 			g.Expect(request.Withdraw).To(BeFalse(), "the request of another client is kept")
 		})
 	}
@@ -538,7 +584,7 @@ func TestOnlyGatesOfTheClusterAreAcknowledged(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.spec().Upgrade.Acknowledgements = []string{"ack-4.19-apis", "ack-4.19-done", "ack-4.20-misspelled"}
 	w.seen.Gates = []workload.Gate{{Name: "ack-4.19-apis"}, {Name: "ack-4.19-done", Acknowledged: true}, {Name: "ack-4.19-unchecked"}}
-	request, _ := Next(w.Facts, &w.seen)
+	request, _ := Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request.Acknowledge).To(Equal([]string{"ack-4.19-apis"}))
 	g.Expect(request.Update).NotTo(BeNil())
 }
@@ -546,17 +592,17 @@ func TestOnlyGatesOfTheClusterAreAcknowledged(t *testing.T) {
 func TestToleranceIsReported(t *testing.T) {
 	g, w := NewWithT(t), newWorld()
 	w.tolerate("insights")
-	request, blocker := Next(w.Facts, &w.seen)
+	request, blocker := Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request.Tolerated).To(Equal([]string{"ClusterOperator insights is degraded"}))
 	g.Expect(blocker.Message).To(HaveSuffix("waiting until the cluster starts the upgrade. Tolerated: ClusterOperator insights is degraded"))
 
 	w.seen.Requested, w.seen.Ours = *request.Update, true
 	w.refused("no signature")
-	request, blocker = Next(w.Facts, &w.seen)
+	request, blocker = Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request.Withdraw).To(BeFalse(), "a tolerated problem does not withdraw the request")
 	g.Expect(blocker.Reason).To(Equal(controlplanev1.UpgradeRefusedReason))
 
 	w.spec().Upgrade.ToleratedOperators = nil
-	request, _ = Next(w.Facts, &w.seen)
+	request, _ = Next(w.Facts, &w.seen, Kubernetes{})
 	g.Expect(request.Withdraw).To(BeTrue())
 }

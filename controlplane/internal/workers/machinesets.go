@@ -29,6 +29,9 @@ func MachineSets(deployments []clusterv1.MachineDeployment, sets []clusterv1.Mac
 		found[sets[i].UID] = MachineSet{Version: sets[i].Spec.Template.Spec.Version}
 		if owner := metav1.GetControllerOf(&sets[i]); owner != nil && OwnedByKind(&sets[i], "MachineDeployment") {
 			found[sets[i].UID] = of[owner.UID]
+			if _, known := of[owner.UID]; !known { // its MachineDeployment is not in the cache yet
+				delete(found, sets[i].UID)
+			}
 		}
 	}
 	return found

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // GracePeriod is how long an API server may not answer before it counts as down.
@@ -42,8 +44,11 @@ type State struct {
 	LastSuccess time.Time
 	// Failure is why there is no connection; nil if there is one, or none was tried.
 	Failure *Failure
-	// KubernetesVersion is what the API server reports.
+	// KubernetesVersion is what the API server reports that answered last, as v1.32.7 or v1.29.6+aba1e8d.
 	KubernetesVersion string
+	// APIServersVersion is the Kubernetes version of all API servers, as 1.32.7, by ClusterOperator
+	// kube-apiserver; "" if it reports none.
+	APIServersVersion string
 	// OpenShiftVersion is the release that was completed last, without leading v; "" before the first.
 	OpenShiftVersion string
 	// ReleaseImage is the image of that release.
@@ -86,6 +91,37 @@ type State struct {
 	Tokens sets.Set[types.UID]
 }
 
+// Kubernetes returns the Kubernetes version that all API servers run, with the hash of releases that have one. It
+// returns "" while they are being updated one after the other, or if it is unknown.
+//
+// ClusterOperator kube-apiserver has the version when all API servers run it, but no hash. The API server that answers
+// has the hash. Its answer may be older, or newer during an update. So the version with the hash counts if it is the same.
+// At rest the kubelets of the control plane have the version, too. They show that an operator reports a wrong version:
+// OpenShift builds the version from a label that some branches did not update.
+func (s *State) Kubernetes() string {
+	_, err := versions.ParseKubernetes(s.KubernetesVersion)
+	reported, _ := versions.ParseKubernetes(s.APIServersVersion)
+	kubelet := func(version string) string {
+		for i := range s.Nodes {
+			if n := &s.Nodes[i]; n.ControlPlane && versions.SameKubernetes(n.KubeletVersion, version) {
+				return n.KubeletVersion
+			}
+		}
+		return ""
+	}
+	switch same := versions.SameKubernetes(s.APIServersVersion, s.KubernetesVersion); {
+	case same, err == nil && s.Upgrading == "" && reported.Major == 0:
+		return s.KubernetesVersion
+	case reported.Major == 0:
+		return ""
+	case kubelet(s.APIServersVersion) != "":
+		return kubelet(s.APIServersVersion)
+	case s.Upgrading == "" && kubelet(s.KubernetesVersion) != "":
+		return s.KubernetesVersion
+	}
+	return "v" + reported.String()
+}
+
 // EtcdOperator is the report of ClusterOperator etcd on the members as a whole. The zero value was not read.
 type EtcdOperator struct {
 	Known, Available, Progressing bool
@@ -115,9 +151,11 @@ type Node struct {
 	HostUID string
 	// ControlPlane reports whether its labels make it a Node of the control plane, arbiters included.
 	ControlPlane bool
-	// Config is the name of its rendered machine configuration. Release is the release of that configuration;
-	// it is known only during an upgrade, or while releases are needed.
-	Config, Release string
+	// Config is the name of its rendered machine configuration.
+	Config string
+	// KubeletVersion is the Kubernetes version that its kubelet reports, as v1.32.7 or v1.29.6+aba1e8d; "" if it
+	// is not a version.
+	KubeletVersion string
 	// Reconfigured is true for a control-plane Node while the machine config operator changes its
 	// configuration: its host restarts.
 	Reconfigured bool

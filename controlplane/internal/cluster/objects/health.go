@@ -22,14 +22,17 @@ const (
 // objectKey names an object that reports the health of a cluster.
 type objectKey struct{ Kind, Name string }
 
-// etcdOperator is the ClusterOperator that manages the members of etcd.
-var etcdOperator = objectKey{clusterOperatorKind, "etcd"}
+// etcdOperator is the ClusterOperator that manages the members of etcd, apiServerOperator the one of the API servers.
+var (
+	etcdOperator      = objectKey{clusterOperatorKind, "etcd"}
+	apiServerOperator = objectKey{clusterOperatorKind, "kube-apiserver"}
+)
 
 // clusterVersion is the one ClusterVersion of a cluster. observed are all objects that are read: the
 // ClusterVersion, and the operators of the control plane.
 var (
 	clusterVersion = objectKey{clusterVersionKind, "version"}
-	observed       = [...]objectKey{clusterVersion, etcdOperator, {clusterOperatorKind, "kube-apiserver"}}
+	observed       = [...]objectKey{clusterVersion, etcdOperator, apiServerOperator}
 )
 
 // health is the health that an OpenShift object reports.
@@ -42,6 +45,8 @@ type health struct {
 	Release *release
 	// Etcd is the state of the members in ClusterOperator etcd.
 	Etcd workload.EtcdOperator
+	// APIServers is the Kubernetes version of all API servers in ClusterOperator kube-apiserver.
+	APIServers string
 }
 
 var (
@@ -118,12 +123,26 @@ func readObject(ctx context.Context, c client.Client, key objectKey) (health, st
 			Problem:  unavailable("ClusterOperator "+key.Name, conditions),
 			RollsOut: isTrue(conditions, configv1.OperatorProgressing),
 		}
-		if key == etcdOperator {
+		switch key {
+		case etcdOperator:
 			found.Etcd = etcdOf(conditions)
+		case apiServerOperator:
+			found.APIServers = apiServersVersion(operators.Items[0].Status.Versions)
 		}
 		return found, operators.ResourceVersion, nil
 	}
 	return health{Problem: fmt.Sprintf("the cluster has no %s %s yet", key.Kind, key.Name)}, list.GetResourceVersion(), nil
+}
+
+// apiServersVersion returns the version of the operand kube-apiserver. The operator sets it when all Pods of the API
+// servers have the same image (staticpodstate controller of openshift/library-go).
+func apiServersVersion(versions []configv1.OperandVersion) string {
+	for _, v := range versions {
+		if v.Name == apiServerOperator.Name {
+			return bound.Identifier(v.Version, LongestVersion)
+		}
+	}
+	return ""
 }
 
 // etcdOf returns the state in the conditions of ClusterOperator etcd.

@@ -13,11 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
-// nodes are the Nodes of a cluster. Their status changes every few minutes, and is not read any more once a
-// Node has a provider ID.
+// nodes are the Nodes of a cluster. Their status changes every few minutes. It is not read any more once a Node has a
+// provider ID, and its kubelet the version of the API servers.
 var nodes = Resource{Name: "Nodes", Path: "/api/v1/nodes", Read: readNodes, readChange: readNodeChange}
 
 func readNodes(ctx context.Context, c client.Client) (string, func(*State), error) {
@@ -29,7 +32,8 @@ func readNodes(ctx context.Context, c client.Client) (string, func(*State), erro
 	return version, func(s *State) { s.nodes = slices.Clip(found) }, nil
 }
 
-// readNodeChange reads a whole Node only until it has a provider ID, which never changes.
+// readNodeChange reads a whole Node until it has a provider ID, which never changes. It also reads it while the version
+// of its kubelet differs from that of the API servers.
 func readNodeChange(ctx context.Context, cluster Cluster, e Event) (func(*State), error) {
 	name, uid := e.Object.Metadata.Name, e.Object.Metadata.UID
 	removed := func(s *State) { s.nodes.Remove(name, uid) }
@@ -37,10 +41,10 @@ func readNodeChange(ctx context.Context, cluster Cluster, e Event) (func(*State)
 		return removed, nil
 	}
 	known := cluster.Node(name)
-	if known.UID == uid && known.ProviderID != "" {
-		annotations := e.Object.Metadata.Annotations
-		known.HostUID, known.ControlPlane, known.Config = e.Object.Metadata.Labels[metal3.HostUIDLabel],
-			ofControlPlane(e.Object.Metadata.Labels), annotations.CurrentConfig
+	annotations := e.Object.Metadata.Annotations
+	settled := cluster.Follows(known.KubeletVersion) && known.Config == annotations.CurrentConfig
+	if known.UID == uid && known.ProviderID != "" && settled {
+		known.HostUID, known.ControlPlane = e.Object.Metadata.Labels[metal3.HostUIDLabel], ofControlPlane(e.Object.Metadata.Labels)
 		known.Reconfigured = known.ControlPlane && reconfigured(annotations.CurrentConfig, annotations.DesiredConfig)
 		return func(s *State) { s.nodes.Put(known) }, nil
 	}
@@ -93,9 +97,18 @@ func nodeOf(n *corev1.Node) workload.Node {
 	config, controlPlane := n.Annotations[CurrentConfigAnnotation], ofControlPlane(n.Labels)
 	return workload.Node{
 		Name: n.Name, UID: n.UID, ProviderID: n.Spec.ProviderID, HostUID: n.Labels[metal3.HostUIDLabel], ControlPlane: controlPlane,
-		Config:       config,
+		Config: config, KubeletVersion: kubeletVersion(n),
 		Reconfigured: controlPlane && reconfigured(config, n.Annotations[DesiredConfigAnnotation]),
 	}
+}
+
+// kubeletVersion returns the version that the kubelet of a Node reports; "" if it is not a version.
+func kubeletVersion(n *corev1.Node) string {
+	version := bound.Identifier(n.Status.NodeInfo.KubeletVersion, LongestVersion)
+	if _, err := versions.ParseKubernetes(version); err != nil {
+		return ""
+	}
+	return kube.Intern(version)
 }
 
 // controlPlaneLabels are the labels of Nodes that run an etcd member. An arbiter has only its own label.

@@ -2,15 +2,10 @@ package objects
 
 import (
 	"cmp"
-	"context"
-	"fmt"
 	"hash/fnv"
 	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
-	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -18,13 +13,11 @@ import (
 
 const (
 	// CurrentConfigAnnotation of a Node names the rendered machine configuration in use. The machine config
-	// operator sets it, and names the release in ReleaseVersionAnnotation of that configuration.
+	// operator sets it after the host restarted.
 	CurrentConfigAnnotation = "machineconfiguration.openshift.io/currentConfig"
 	// DesiredConfigAnnotation names the desired configuration. It differs while the machine config operator
 	// drains, updates and restarts the host.
 	DesiredConfigAnnotation = "machineconfiguration.openshift.io/desiredConfig"
-	// ReleaseVersionAnnotation of a rendered machine configuration has the version of its release.
-	ReleaseVersionAnnotation = "machineconfiguration.openshift.io/release-image-version"
 	// LongestVersion and longestImage are the limits of our status, without the v of a version. A longer value
 	// would prevent all updates of the status. longestName is the limit of object names.
 	LongestVersion, longestImage, longestName = 255, 1024, 253
@@ -32,25 +25,6 @@ const (
 	// API (cluster version operator).
 	failing, invalid, releaseAccepted configv1.ClusterStatusConditionType = "Failing", "Invalid", "ReleaseAccepted"
 )
-
-// MachineConfigs is the kind of rendered machine configurations. They are large, and only their metadata is
-// read.
-var MachineConfigs = machineconfigurationv1.GroupVersion.WithKind("MachineConfig")
-
-// ReadReleases reads the releases of machine configurations, by name. With an error it returns those that were
-// read before.
-func ReadReleases(ctx context.Context, c client.Client, names []string) (map[string]string, error) {
-	found := map[string]string{}
-	for _, name := range names {
-		config := &metav1.PartialObjectMetadata{}
-		config.SetGroupVersionKind(MachineConfigs)
-		if err := c.Get(ctx, client.ObjectKey{Name: name}, config); client.IgnoreNotFound(err) != nil {
-			return found, fmt.Errorf("cannot read MachineConfig %s of the workload cluster: %w", name, err)
-		}
-		found[name] = config.Annotations[ReleaseVersionAnnotation]
-	}
-	return found, nil
-}
 
 // release is the state of the release in a ClusterVersion.
 type release struct {

@@ -40,6 +40,8 @@ type Cluster struct {
 	Call func(requests func(client.Client) error) error
 	// Node returns the Node with a name as it was last read, or an empty one if it is not known.
 	Node func(name string) workload.Node
+	// Follows reports whether a kubelet has the Kubernetes version of the API servers.
+	Follows func(kubelet string) bool
 }
 
 // Event is an event of a watch. Code and Reason are those of an error.

@@ -1,8 +1,6 @@
 package objects
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -19,17 +17,13 @@ import (
 type State struct {
 	// HostsExpected is true while hosts of the cluster are expected to join or return.
 	HostsExpected bool
-	// PoolsRequired and ReleasesRequired are true while the MachineConfigPools, or the releases of Nodes, are
-	// needed although the cluster is not being upgraded.
-	PoolsRequired, ReleasesRequired bool
+	// PoolsRequired is true while the MachineConfigPools are needed although the cluster is not being upgraded.
+	PoolsRequired bool
 
 	clock clock.PassiveClock
 	// requestsRead is when the CertificateSigningRequests were last read.
 	requestsRead time.Time
 	nodes        nodeList
-	// releases are the OpenShift versions of machine configurations, by name. They are kept while they are
-	// needed.
-	releases map[string]string
 	// pools are the MachineConfigPools to report.
 	pools  []workload.Pool
 	tokens sets.Set[types.UID]
@@ -59,20 +53,23 @@ func (s *State) View(isCurrent func(Resource) bool) workload.State {
 		seen.Pools, seen.PoolsKnown = slices.Clone(s.pools), true
 	}
 	seen.Nodes = append(seen.Nodes, s.nodes...)
-	for i, n := range seen.Nodes {
-		seen.Nodes[i].Release = s.releases[n.Config]
-	}
 	if r := s.released(); r != nil {
 		seen.OpenShiftVersion, seen.ReleaseImage, seen.Upgrading = r.Completed, r.Image, r.Upgrading
 		seen.Channel, seen.Offers, seen.Rollout = r.Channel, r.Offers, r.Rollout
 	}
 	seen.Etcd = s.health[slices.Index(observed[:], etcdOperator)].Etcd
+	seen.APIServersVersion = s.APIServersVersion()
 	for _, h := range s.health {
 		if h.Problem != "" {
 			seen.Unhealthy = append(seen.Unhealthy, h.Problem)
 		}
 	}
 	return seen
+}
+
+// APIServersVersion returns the Kubernetes version in ClusterOperator kube-apiserver; "" if it has none.
+func (s *State) APIServersVersion() string {
+	return s.health[slices.Index(observed[:], apiServerOperator)].APIServers
 }
 
 // Restarts returns the planned changes that restart API servers or control plane hosts.
@@ -127,41 +124,3 @@ func (s *State) needsHosts() bool { return s.HostsExpected }
 // requestsOutdated reports whether the CertificateSigningRequests must be read again although they are not
 // watched.
 func (s *State) requestsOutdated() bool { return s.clock.Now().Sub(s.requestsRead) >= requestsAge }
-
-// needsReleases reports whether the releases of Nodes are needed.
-func (s *State) needsReleases() bool {
-	released := s.released()
-	return released != nil && (released.Upgrading != "" || s.ReleasesRequired)
-}
-
-// ForgetReleases drops the releases of Nodes if they are not needed.
-func (s *State) ForgetReleases() {
-	if !s.needsReleases() {
-		s.releases = nil
-	}
-}
-
-// ConfigsWithoutRelease returns the machine configurations of Nodes that do not have the newest release yet,
-// if their releases are needed. A configuration keeps its name if a release does not change it: its release
-// may change later.
-func (s *State) ConfigsWithoutRelease() []string {
-	if !s.needsReleases() {
-		return nil
-	}
-	newest := cmp.Or(s.released().Upgrading, s.released().Completed)
-	missing := sets.New[string]()
-	for _, n := range s.nodes {
-		if n.Config != "" && s.releases[n.Config] != newest {
-			missing.Insert(n.Config)
-		}
-	}
-	return sets.List(missing)
-}
-
-// AddReleases adds the releases of machine configurations.
-func (s *State) AddReleases(found map[string]string) {
-	if s.releases == nil {
-		s.releases = map[string]string{}
-	}
-	maps.Copy(s.releases, found)
-}

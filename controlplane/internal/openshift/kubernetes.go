@@ -1,0 +1,39 @@
+package openshift
+
+import (
+	"fmt"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
+)
+
+// reportsHash reports whether the kubelets of a release append a hash to their version. The release image does not
+// contain the hash.
+func reportsHash(release semver.Version) bool { return release.Major == 4 && release.Minor < 17 }
+
+// KubernetesConflict describes that a release does not have the Kubernetes version in the spec of its control plane, and
+// the edits that resolve it. contained is the version in the release image. If it is "", only the minor version is
+// compared, by rule. The result is "" if nothing contradicts the spec.
+func KubernetesConflict(release semver.Version, contained, wanted string) string {
+	want, err := versions.ParseKubernetes(wanted)
+	if err != nil {
+		return ""
+	}
+	has, advice := contained, "to "+contained
+	if contained == "" {
+		if !versions.Contradict(release, want) {
+			return ""
+		}
+		minor, _ := versions.KubernetesMinor(release)
+		has = fmt.Sprintf("1.%d", minor)
+		advice = `to the version of kubernetes that "oc adm release info" shows for the release, with leading v`
+	} else if versions.SameKubernetes(contained, wanted) {
+		return ""
+	}
+	if reportsHash(release) {
+		advice += ", with the hash that kubelets of the release report"
+	}
+	return fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s. Set spec.version (in a Cluster with a topology: "+
+		"spec.topology.version) %s, or set spec.distributionVersion to a release with Kubernetes %s", wanted, release, has, advice, wanted)
+}

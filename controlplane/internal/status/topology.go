@@ -1,0 +1,67 @@
+package status
+
+import (
+	"fmt"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
+)
+
+// topologyUpgradeable reports why Cluster API cannot upgrade the topology of the Cluster to its end; nil if no cause is
+// known. From 1.14 on Cluster API compares the versions of kubelets, literally. OpenShift updates the kubelets of all
+// MachineDeployments at the same time. Cluster API then counts each MachineDeployment as being upgraded. It sets the next
+// version of none of them, unless more may be upgraded at the same time.
+func (v *View) topologyUpgradeable() *metav1.Condition {
+	if v.Cluster == nil || v.Cluster.Spec.Topology.Version == "" || !v.Installed() {
+		return nil
+	}
+	deployments, concurrency := len(v.Cluster.Spec.Topology.Workers.MachineDeployments), 1
+	const annotation = clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation
+	if set, err := strconv.Atoi(v.Cluster.Annotations[annotation]); err == nil {
+		concurrency = set
+	}
+	hash := v.missingHash()
+	switch {
+	case deployments == 0:
+		return nil
+	case concurrency <= deployments && v.topologyUpgrades():
+		c := condition.False(controlplanev1.TopologyUpgradeableCondition, controlplanev1.UpgradeConcurrencyTooLowReason, fmt.Sprintf(
+			"The topology of Cluster %s has %d MachineDeployments, and at most %d may be upgraded at the same time. OpenShift updates the hosts "+
+				"of all of them at the same time, and Cluster API 1.14 and newer waits for that without end. Set the annotation %s of the Cluster to "+
+				"%d or more", v.Cluster.Name, deployments, concurrency, annotation, deployments+1))
+		return &c
+	case hash != "":
+		c := condition.False(controlplanev1.TopologyUpgradeableCondition, controlplanev1.KubernetesVersionMismatchReason, fmt.Sprintf(
+			"The version %s of the topology lacks the hash that kubelets report: %s. Cluster API 1.14 and newer compares the versions "+
+				"literally and then upgrades no topology. Set spec.topology.version to %s before the update of Cluster API",
+			v.WantedKubernetes(), hash, hash))
+		return &c
+	}
+	return nil
+}
+
+// topologyUpgrades reports whether an upgrade of the topology is requested or in progress.
+func (v *View) topologyUpgrades() bool {
+	runs := v.KubernetesVersion()
+	for _, set := range v.Sets {
+		if set.Version != "" && !versions.AtLeast(set.Version, runs) {
+			return true
+		}
+	}
+	return v.AwaitsRelease() || v.Workload.Upgrading != "" || v.RequiredKubernetes() != runs
+}
+
+// missingHash returns the version that the kubelets report with a hash if the spec has the same version without; "" otherwise.
+func (v *View) missingHash() string {
+	runs, err := versions.ParseKubernetes(v.KubernetesVersion())
+	wanted, wantedErr := versions.ParseKubernetes(v.WantedKubernetes())
+	if err != nil || wantedErr != nil || len(runs.Build) == 0 || len(wanted.Build) > 0 || !wanted.EQ(runs) {
+		return ""
+	}
+	return v.KubernetesVersion()
+}
