@@ -226,12 +226,12 @@ suite-open:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly' FOCUS='on the same hosts'
 
-# Folders of test/tools with newer versions of Cluster API core: 1.13 and 1.14.
-NEWER_CORES := cluster-api-next cluster-api-1.14
+# Folders of test/tools with older versions of Cluster API core.
+OLDER_CORES := cluster-api-1.12 cluster-api-1.13
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run the tests that take too long for every change. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on newer versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets.
+nightly: ## Run the tests that take too long for every change. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets.
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'
@@ -239,9 +239,9 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly'
 	$(MAKE) conformance BMO=real
 	$(MAKE) chaos BMO=real ROUNDS=2 CLUSTERS=5 CHAOS='-storm=4m -bound=15m'
-	for core in $(NEWER_CORES); do \
+	for core in $(OLDER_CORES); do \
 	  $(MAKE) conformance CORE=$$core; \
-	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade && !nightly' FOCUS='next patch in place'; \
+	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade' FOCUS='next patch in place|A topology'; \
 	  CORE=$$core go -C test test ./config -count=1; \
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
@@ -258,7 +258,7 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 
 # Components are built first, so that the timeouts of tests do not include the build.
 .PHONY: components
-components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...) once, and install PostgreSQL and Prometheus if they are missing. CORE=cluster-api-next (1.13) or CORE=cluster-api-1.14 also builds a newer Cluster API.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...) once, and install PostgreSQL and Prometheus if they are missing. CORE=cluster-api-1.12 or CORE=cluster-api-1.13 also builds an older Cluster API.
 	@go -C test run ./env/build
 
 # Eventually without a timeout waits for one minute, instead of the second of Gomega. A successful wait ends
@@ -328,7 +328,7 @@ END_TO_END := $(CURDIR)/bin/e2e.test
 end-to-end-program:
 	@go -C test $(GO_TEST) -c -o $(END_TO_END) ./e2e
 
-# CORE=cluster-api-next (1.13) and CORE=cluster-api-1.14 run e2e and conformance on a newer Cluster API. CORE
+# CORE=cluster-api-1.12 and CORE=cluster-api-1.13 run e2e and conformance on an older Cluster API. CORE
 # is the folder of test/tools that core is built from.
 .PHONY: e2e
 e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> selects specs. BACKEND=real uses the real assisted-service, BMO=real the real Bare Metal Operator, AUTH=none an assisted-service without authentication. LONG=1 installs further samples, and a cluster of several hosts with AUTH=none. HOST_SEED=<number> repeats the durations of the run that printed the number. LOGS is the folder of the logs in _artifacts/; parallel runs need different folders.

@@ -32,11 +32,13 @@ type Component struct {
 	family string
 }
 
-// A family is named after the version of Kubernetes' libraries that its components share, if any.
+// A family is named after the version of Kubernetes' libraries that its components share. Cluster API core and
+// clusterctl share these libraries with Kubernetes, but few other modules.
 const (
 	ourFamily        = "k8s.io 0.34" // includes the managers of this repository
 	metal3Family     = "k8s.io 0.35"
 	kubernetesFamily = "k8s.io 0.36"
+	coreFamily       = "Cluster API core"
 	serviceFamily    = "k8s.io 0.29"
 )
 
@@ -70,7 +72,7 @@ var (
 	}
 	Clusterctl = Component{
 		tools: "clusterctl", module: coreModule, binary: "clusterctl",
-		pkg: coreModule + "/cmd/clusterctl", cost: 16, family: ourFamily,
+		pkg: coreModule + "/cmd/clusterctl", cost: 16, family: coreFamily,
 	}
 	Helm            = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
 	AssistedService = Component{
@@ -103,7 +105,7 @@ var (
 // Core returns Cluster API core in the version of a folder of test/tools; empty means [DefaultCoreTools]. Its
 // package differs between versions.
 func Core(tools string) Component {
-	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 50, family: ourFamily}
+	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 150, family: coreFamily}
 }
 
 // Base returns the components of every management cluster, and the tools that render its manifests.
