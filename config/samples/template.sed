@@ -17,7 +17,9 @@ s/2001:db8::6$/${IPV6_INGRESS_VIP}/
 s/^\( *replicas: \)3$/\1${CONTROL_PLANE_MACHINE_COUNT}/
 # A cluster with fencing always has two nodes.
 /^kind: OpenshiftAssistedControlPlane$/,/^---$/!s/^\( *replicas: \)2$/\1${WORKER_MACHINE_COUNT}/
-s/version: v*4\.[^ ]*/version: ${OPENSHIFT_VERSION}/
+s/distributionVersion: v*4\.[^ ]*/distributionVersion: ${OPENSHIFT_VERSION}/
+s/value: 4\.[^ ]*/value: ${OPENSHIFT_VERSION}/
+s/version: v1\.[^ ]*/version: ${KUBERNETES_VERSION}/
 s/releaseImage: .*/releaseImage: ${RELEASE_IMAGE}/
 s/'{"auths".*}'/'${PULL_SECRET}'/
 s/ Replace the placeholder before you apply\.//

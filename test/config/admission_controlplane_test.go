@@ -11,7 +11,7 @@ kind: OpenshiftAssistedControlPlane
 metadata: {name: lab}
 spec:
   replicas: 3
-  version: 4.19.10
+  distributionVersion: 4.19.10
   machineTemplate:
     spec:
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: lab}
@@ -75,10 +75,10 @@ func controlPlaneShapeAdmissions() admissions {
 
 func arbiterAdmissions() admissions {
 	const (
-		release  = "an arbiter needs version 4.20 or newer"
+		release  = "an arbiter needs distributionVersion 4.20 or newer"
 		presence = "spec.arbiter can be set only at creation and cannot be removed"
 	)
-	of := func(version string) string { return `spec: {version: ` + version + `, arbiter: {}}` }
+	of := func(version string) string { return `spec: {distributionVersion: ` + version + `, arbiter: {}}` }
 	const small = `spec: {arbiter: {machineTemplate: {spec: {infrastructureRef: {apiGroup: ` +
 		`infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: small}}}, openshiftAssistedConfigSpec: ` +
 		`{hostRequirements: {minCPUCores: 2}}}}`
@@ -127,12 +127,14 @@ func arbiterAdmissions() admissions {
 func fencingAdmissions() admissions {
 	const (
 		number   = "with fencing replicas must be 2"
-		release  = "fencing needs version 4.20 or newer"
+		release  = "fencing needs distributionVersion 4.20 or newer"
 		presence = "spec.fencing can be set only at creation and cannot be removed"
 		fencing  = `fencing: {credentialsFrom: BareMetalHosts}`
 	)
 	two := `spec: {replicas: 2, ` + fencing + `}`
-	of := func(version string) string { return `spec: {replicas: 2, version: ` + version + `, ` + fencing + `}` }
+	of := func(version string) string {
+		return `spec: {replicas: 2, distributionVersion: ` + version + `, ` + fencing + `}`
+	}
 	return admissions{strings.Replace(minimalControlPlane, "4.19.10", "4.22.4", 1), map[string]admission{
 		"two nodes":                  {change: two},
 		"two nodes of platform none": {change: `spec: {replicas: 2, ` + fencing + `, config: {apiVIPs: null, ingressVIPs: null}}`},
@@ -166,13 +168,38 @@ func fencingAdmissions() admissions {
 func controlPlaneReleaseAdmissions() admissions {
 	const digest = "quay.io/openshift-release-dev/ocp-release@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	return admissions{minimalControlPlane, map[string]admission{
-		"leading v":          {change: `spec: {version: v4.19.10}`},
-		"OKD":                {change: `spec: {version: 4.19.0-okd-scos.17}`},
-		"release candidate":  {change: `spec: {version: 4.20.0-rc.1}`},
-		"minor version only": {change: `spec: {version: "4.19"}`, refused: "spec.version in body should be at least 5 chars long"},
-		"channel":            {change: `spec: {version: stable-4.19}`, refused: "spec.version"},
-		"no version":         {change: `spec: {version: null}`, refused: "spec.version: Required value"},
-		"release by digest":  {change: `spec: {config: {releaseImage: "` + digest + `"}}`},
+		"leading v":         {change: `spec: {distributionVersion: v4.19.10}`},
+		"OKD":               {change: `spec: {distributionVersion: 4.19.0-okd-scos.17}`},
+		"nightly of OKD":    {change: `spec: {distributionVersion: 4.17.0-0.okd-scos-2024-09-30-101739}`},
+		"release candidate": {change: `spec: {distributionVersion: 4.20.0-rc.1}`},
+		"minor version only": {
+			change: `spec: {distributionVersion: "4.19"}`, refused: "distributionVersion must be a full release such as 4.19.10",
+		},
+		"channel": {
+			change: `spec: {distributionVersion: stable-4.19}`, refused: "distributionVersion must be a full release such as 4.19.10",
+		},
+		"a missing release in the map of a ClusterClass": {
+			change: `spec: {distributionVersion: <no value>}`, refused: "distributionVersion must be a full release such as 4.19.10",
+		},
+		"no release": {change: `spec: {distributionVersion: null}`, refused: "spec.distributionVersion: Required value"},
+		"version of Kubernetes as release": {
+			change: `spec: {distributionVersion: v1.32.7}`, refused: "the Kubernetes version belongs into version",
+		},
+		"version of Kubernetes":           {change: `spec: {version: v1.32.7}`},
+		"version of Kubernetes without v": {change: `spec: {version: 1.32.7}`},
+		"version of Kubernetes with hash": {change: `spec: {version: v1.29.6+aba1e8d}`},
+		"minor version of Kubernetes":     {change: `spec: {version: v1.32}`, refused: "version must be a Kubernetes version"},
+		"empty version of Kubernetes":     {change: `spec: {version: ""}`, refused: "spec.version in body should be at least 1 chars long"},
+		"release as version of Kubernetes": {
+			change: `spec: {version: v4.19.10}`, refused: "is an OpenShift release: set distributionVersion",
+		},
+		"release 5.0 as version": {
+			change: `spec: {version: v5.0.1}`, refused: "is an OpenShift release: set distributionVersion",
+		},
+		"OKD release as version": {
+			change: `spec: {version: 4.19.0-okd-scos.17}`, refused: "is an OpenShift release: set distributionVersion",
+		},
+		"release by digest": {change: `spec: {config: {releaseImage: "` + digest + `"}}`},
 		"release by tag": {
 			change:  `spec: {config: {releaseImage: "quay.io/openshift-release-dev/ocp-release:4.19.10-x86_64"}}`,
 			refused: "spec.config.releaseImage",
@@ -453,8 +480,8 @@ func controlPlaneUpdateAdmissions() admissions {
 			before: in("Preparing", `, spec: {config: {holdInstallation: true}}`),
 			change: in("Preparing", `, spec: {config: {holdInstallation: false}}`),
 		},
-		"version and pull secret of an installed cluster": {
-			before: in("Installed", ""), change: in("Installed", `, spec: {version: 4.19.11, config: {pullSecretRef: {name: other}}}`),
+		"release and pull secret of an installed cluster": {
+			before: in("Installed", ""), change: in("Installed", `, spec: {distributionVersion: 4.19.11, config: {pullSecretRef: {name: other}}}`),
 		},
 		"progress of the installation": {before: in("Pending", ""), change: in("Installing", "")},
 	}}
@@ -490,8 +517,16 @@ spec: {template: {spec: {config: {baseDomain: lab.example.com}}}}
 			refused: "role is set by the control plane provider: remove it, and set spec.arbiter",
 		},
 		"a version, which the topology sets": {
-			change:  `spec: {template: {spec: {version: 4.19.10}}}`,
+			change:  `spec: {template: {spec: {version: v1.32.7}}}`,
 			refused: "unknown fields: spec.template.spec.version",
+		},
+		"a release": {change: `spec: {template: {spec: {distributionVersion: 4.19.10}}}`},
+		"a minor version as release": {
+			change:  `spec: {template: {spec: {distributionVersion: "4.19"}}}`,
+			refused: "distributionVersion must be a full release such as 4.19.10",
+		},
+		"a version of Kubernetes as release": {
+			change: `spec: {template: {spec: {distributionVersion: v1.32.7}}}`, refused: "the Kubernetes version belongs into version",
 		},
 		"bad installation": {
 			change:  `spec: {template: {spec: {config: {apiVIPs: [192.168.111.5]}}}}`,

@@ -166,8 +166,8 @@ func TestTestedComponentVersionsAreDocumented(t *testing.T) {
 	for tool, tested := range map[string]struct{ part, module string }{
 		"kubernetes":         {"Kubernetes of the management cluster", "k8s.io/kubernetes"},
 		"cluster-api":        {"Cluster API core", "sigs.k8s.io/cluster-api"},
-		"cluster-api-next":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
-		"cluster-api-1.14":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-1.12":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
+		"cluster-api-1.13":   {"Cluster API core", "sigs.k8s.io/cluster-api"},
 		"clusterctl":         {"clusterctl", "sigs.k8s.io/cluster-api"},
 		"capm3":              {"Metal3 (CAPM3)", "github.com/metal3-io/cluster-api-provider-metal3"},
 		"assisted-service":   {"assisted-service", "github.com/openshift/assisted-service"},

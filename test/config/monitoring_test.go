@@ -82,7 +82,7 @@ func TestKubeStateMetricsHasSeriesOfOurObjects(t *testing.T) {
 		`capi_openshiftassistedcontrolplane_status_condition\{.*status="False",type="Available".*\} 1`,
 		`capi_openshiftassistedcontrolplane_status_condition_last_transition_time\{.*status="False",type="Available".*\} 1\.\d+e\+09`,
 		`capi_openshiftassistedcontrolplane_status_condition\{.*reason="Installing",status="False",type="Installed".*\} 1`,
-		`capi_openshiftassistedcontrolplane_info\{.*wanted_version="[v0-9.]+".*\} 1`,
+		`capi_openshiftassistedcontrolplane_info\{.*wanted_distribution_version="[v0-9.]+".*\} 1`,
 	} {
 		g.Expect(installing).To(MatchRegexp(metric))
 	}
@@ -93,7 +93,7 @@ func TestKubeStateMetricsHasSeriesOfOurObjects(t *testing.T) {
 	}
 	upgrading := stateMetrics(t, upgradingCluster)
 	for _, metric := range []string{
-		`capi_openshiftassistedcontrolplane_status_upgrade_info\{.*version="v4.20.1"\} 1`,
+		`capi_openshiftassistedcontrolplane_status_upgrade_info\{.*distribution_version="4.20.1"\} 1`,
 		`capi_openshiftassistedcontrolplane_status_upgrade_percentage\{.*\} 30`,
 		`capi_openshiftassistedcontrolplane_status_pool_behind\{.*pool="worker".*\} 1`,
 		`capi_openshiftassistedcontrolplane_status_pool_behind\{.*pool="infra".*\} 1`,

@@ -3,19 +3,14 @@ package config_test
 import (
 	"context"
 	"encoding/json"
-	"io"
-	"os"
 	"testing"
 	"time"
 
-	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
 // workers are a MachineDeployment of our provider and a MachineSet, which the tests change. The Cluster does
@@ -30,7 +25,7 @@ spec:
   template:
     spec:
       clusterName: none
-      version: v4.19.10
+      version: v1.32.7
       bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: OpenshiftAssistedConfigTemplate, name: one}}
       infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: Metal3MachineTemplate, name: one}
 `
@@ -44,7 +39,6 @@ type edit struct {
 	scale   bool   // the change is one of the subresource
 	change  string
 	refused string
-	since   string // version of Cluster API core
 }
 
 const (
@@ -53,24 +47,29 @@ const (
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
-	// compared is the status from Cluster API 1.14 on for Machines whose version is an OpenShift version: never
-	// up to date. named is the status for Machines without kubelet.
-	compared = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.0, replicas: 2}]}`
-	named    = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, versions: [{version: v4.19.10, replicas: 2}]}`
+	// upgraded is the status when OpenShift has updated all hosts, and the version of the MachineDeployment is the former one.
+	// requested is the status when the MachineDeployment got the version, and partial when one Machine was moved to its new
+	// MachineSet. Before 1.14 Cluster API reports no versions.
+	upgraded = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.8, replicas: 2}], ` +
+		`deprecated: {v1beta1: {updatedReplicas: 2}}}`
+	requested = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 0, versions: [{version: v1.32.8, replicas: 2}], ` +
+		`deprecated: {v1beta1: {updatedReplicas: 0}}}`
+	partial = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1, versions: [{version: v1.32.8, replicas: 2}], ` +
+		`deprecated: {v1beta1: {updatedReplicas: 1}}}`
 	// byTurns updates one Machine after the other. permitted and inPlace permit an in-place update, begun
 	// requests one, and back reverts the request.
 	byTurns   = `spec: {rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}}`
 	permitted = `
-metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.11}}
+metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v1.32.8}}
 spec:
 `
-	inPlace = permitted + `  template: {spec: {version: v4.19.11}}
+	inPlace = permitted + `  template: {spec: {version: v1.32.8}}
 `
 	begun = inPlace + `  rollout: {strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}}`
 	back  = `
-metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v4.19.10}}
+metadata: {annotations: {bootstrap.cluster.x-k8s.io/update-in-place: v1.32.7}}
 spec:
-  template: {spec: {version: v4.19.10}}
+  template: {spec: {version: v1.32.7}}
 `
 	// The owner does not exist: the finalizer blocks garbage collection.
 	ownedSet = `
@@ -105,10 +104,6 @@ metadata:
 
 func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 	awaitPolicy(ctx, t, c)
-	builder, err := tools.NewBuilder(".", io.Discard)
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	core, err := builder.CoreVersion(os.Getenv(coreVariable))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	for name, e := range map[string]edit{
 		"another bootstrap template, like after a change of a topology": {
 			change: otherConfig,
@@ -124,7 +119,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			refused: "spec.template.spec.infrastructureRef would wipe",
 		},
 		"another version": {
-			change:  `spec: {template: {spec: {version: v4.19.11}}}`,
+			change:  `spec: {template: {spec: {version: v1.32.8}}}`,
 			refused: "spec.template.spec.version would wipe",
 		},
 		"version removed": {
@@ -136,7 +131,7 @@ func checkReinstallation(ctx context.Context, t *testing.T, c client.Client) {
 			refused: "spec.template.spec.failureDomain would wipe",
 		},
 		"two fields at once": {
-			change:  `spec: {template: {spec: {version: v4.19.11, failureDomain: rack1}}}`,
+			change:  `spec: {template: {spec: {version: v1.32.8, failureDomain: rack1}}}`,
 			refused: "spec.template.spec.version, spec.template.spec.failureDomain would wipe",
 		},
 		"in API version v1beta1": {
@@ -183,7 +178,7 @@ spec:
 		},
 
 		"under OnDelete":         {before: `spec: {` + onDelete + `}`, change: otherConfig},
-		"together with OnDelete": {change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`},
+		"together with OnDelete": {change: `spec: {` + onDelete + `, template: {spec: {version: v1.32.8}}}`},
 		"a restart under OnDelete": {
 			before: `spec: {` + onDelete + `}`,
 			change: `spec: {rollout: {after: "2026-01-01T00:00:00Z"}}`,
@@ -204,7 +199,7 @@ spec:
 		},
 		"OnDelete left together with a change": {
 			before: `spec: {` + onDelete + `}`, status: settled,
-			change: `spec: {` + rolling + `, template: {spec: {version: v4.19.11}}}`, refused: "would wipe",
+			change: `spec: {` + rolling + `, template: {spec: {version: v1.32.8}}}`, refused: "would wipe",
 		},
 		"OnDelete left with a restart in days": {
 			before: `spec: {rollout: {strategy: {type: OnDelete}, after: "2099-01-01T00:00:00Z"}}`,
@@ -233,12 +228,12 @@ spec:
 		"another version, updated in place": {before: byTurns, status: settled, change: inPlace},
 		"more than the version, updated in place": {
 			before: byTurns, status: settled,
-			change:  permitted + `  template: {spec: {version: v4.19.11, failureDomain: rack1}}`,
+			change:  permitted + `  template: {spec: {version: v1.32.8, failureDomain: rack1}}`,
 			refused: "spec.template.spec.failureDomain would wipe",
 		},
 		"another template, updated in place": {
 			before: byTurns, status: settled,
-			change:  permitted + `  template: {spec: {version: v4.19.11, bootstrap: {configRef: {name: two}}}}`,
+			change:  permitted + `  template: {spec: {version: v1.32.8, bootstrap: {configRef: {name: two}}}}`,
 			refused: "spec.template.spec.bootstrap would wipe",
 		},
 		"a restart, updated in place": {
@@ -251,11 +246,11 @@ spec:
 		},
 		"in place, but not to the permitted version": {
 			before: byTurns, status: settled,
-			change: permitted + `  template: {spec: {version: v4.19.12}}`, refused: "spec.template.spec.version would wipe",
+			change: permitted + `  template: {spec: {version: v1.32.9}}`, refused: "spec.template.spec.version would wipe",
 		},
 		"in place, permission for the previous version": {
 			before: begun, status: settled,
-			change: `spec: {template: {spec: {version: v4.19.12}}}`, refused: "spec.template.spec.version would wipe",
+			change: `spec: {template: {spec: {version: v1.32.9}}}`, refused: "spec.template.spec.version would wipe",
 		},
 		"updated in place, with a host more": {
 			before: byTurns, status: settled,
@@ -306,29 +301,23 @@ spec:
 			refused: "keep OnDelete",
 		},
 
-		"updated in place, kubelets are compared": {
-			since: "1.14.0", before: byTurns, status: compared,
-			change: inPlace, refused: "set spec.rollout.strategy.type to OnDelete",
+		"updated in place when the kubelets have the version": {before: byTurns, status: upgraded, change: inPlace},
+		"reverted before a Machine was moved":                 {before: begun, status: requested, change: back},
+		"reverted after one Machine was moved": {
+			before: begun, status: partial, change: back, refused: "hosts are being updated in place to another version",
 		},
-		"reverted, kubelets are compared": {
-			since: "1.14.0", before: begun, status: compared, change: back,
-			refused: "set spec.rollout.strategy.type to OnDelete",
+		"OnDelete with the version of the kubelets": {
+			before: byTurns, status: upgraded,
+			change: `spec: {` + onDelete + `, template: {spec: {version: v1.32.8}}}`,
 		},
-		"updated in place before kubelets report": {since: "1.14.0", before: byTurns, status: named, change: inPlace},
-		"OnDelete with a version, kubelets are compared": {
-			since: "1.14.0", before: byTurns, status: compared,
-			change: `spec: {` + onDelete + `, template: {spec: {version: v4.19.11}}}`,
+		"OnDelete without version": {
+			before: `spec: {` + onDelete + `}`, status: upgraded, change: `spec: {template: {spec: {version: null}}}`,
 		},
-		"OnDelete without version, kubelets are compared": {
-			since: "1.14.0", before: `spec: {` + onDelete + `}`,
-			status: compared, change: `spec: {template: {spec: {version: null}}}`,
+		"OnDelete is left while kubelets have another version": {
+			before: `spec: {` + onDelete + `}`, status: upgraded, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
-		"OnDelete is left, kubelets are compared": {
-			since: "1.14.0", before: `spec: {` + onDelete + `}`,
-			status: compared, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
-		},
-		"permission withdrawn, kubelets are compared": {
-			since: "1.14.0", before: begun, status: compared,
+		"permission withdrawn while kubelets have another version": {
+			before: begun, status: upgraded,
 			change: `metadata: {annotations: null}`, refused: "keep the annotation until all Machines are up to date",
 		},
 
@@ -342,7 +331,7 @@ spec:
 		},
 		"no Machines wanted, status unknown": {before: `spec: {replicas: 0}`, change: otherConfig, refused: "would wipe"},
 		"scaled to zero with the change": {
-			status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v4.19.11}}}}`,
+			status: settled, change: `{spec: {replicas: 0, template: {spec: {version: v1.32.8}}}}`,
 			refused: "would wipe",
 		},
 		"restored without status":           {change: otherConfig, refused: "would wipe"},
@@ -385,9 +374,6 @@ spec:
 		"a MachineSet of a MachineDeployment, as kubectl scales":  {before: ownedSet, scale: true, change: `spec: {replicas: 3}`},
 		"a MachineSet of a MachineDeployment of another provider": {before: ownedSet + otherProvider, change: otherConfig},
 	} {
-		if e.since != "" && core.LT(semver.MustParse(e.since)) {
-			continue // the status of older versions lacks these fields
-		}
 		t.Run(name, func(t *testing.T) {
 			err := e.apply(ctx, t, c)
 			if e.refused == "" {

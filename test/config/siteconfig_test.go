@@ -169,7 +169,7 @@ func TestClusterInstanceIsRenderedIntoOurObjects(t *testing.T) {
 	g.Expect(r.controlPlane.Labels).To(And(HaveKeyWithValue("example.com/region", "north"),
 		HaveKeyWithValue(siteconfig.OwnedByLabel, "site_site")))
 	g.Expect(r.controlPlane.Spec.Replicas).To(HaveValue(BeEquivalentTo(3)))
-	g.Expect(r.controlPlane.Spec.Version).To(Equal("4.19.10"))
+	g.Expect(r.controlPlane.Spec.DistributionVersion).To(Equal("4.19.10"))
 	config := r.controlPlane.Spec.Config
 	g.Expect(config.InstallConfigOverride).To(MatchJSON(`{"fips":true,"cpuPartitioningMode":"AllNodes",` +
 		`"networking":{"networkType":"OpenShiftSDN"}}`))
@@ -248,7 +248,9 @@ func TestClusterInstanceIsRenderedIntoOurObjects(t *testing.T) {
 }
 
 func TestVersionOfClusterInstance(t *testing.T) {
-	annotated := map[string]map[string]string{"OpenshiftAssistedControlPlane": {"siteconfig.cluster.x-k8s.io/version": "4.20.0-ec.1"}}
+	annotated := map[string]map[string]string{
+		"OpenshiftAssistedControlPlane": {"siteconfig.cluster.x-k8s.io/distribution-version": "4.20.0-ec.1"},
+	}
 	const digest = "registry.example.com:5000/ocp@sha256:" + "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 	for name, c := range map[string]struct {
 		image, imageSet, version string
@@ -295,7 +297,7 @@ func TestVersionOfClusterInstance(t *testing.T) {
 				return
 			}
 			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(r.controlPlane.Spec.Version).To(Equal(c.version))
+			g.Expect(r.controlPlane.Spec.DistributionVersion).To(Equal(c.version))
 		})
 	}
 }
