@@ -44,6 +44,9 @@ func (h *Host) join(ctx context.Context, inst *installation) bool {
 			return fmt.Errorf("cannot register Node %s: %w", node.Name, err)
 		}
 		err = changeNodeStatus(ctx, c, node.Name, func(n *corev1.Node) {
+			if kubelet := n.Status.NodeInfo.KubeletVersion; kubelet != "" { // an upgrade may have changed it
+				status.NodeInfo.KubeletVersion, status.NodeInfo.KubeProxyVersion = kubelet, kubelet
+			}
 			status.DeepCopyInto(&n.Status)
 			uid = n.UID
 		})

@@ -205,7 +205,7 @@ func (c *Cluster) connect(object map[string]any) error {
 	}
 	if image, found := config["releaseImage"]; found {
 		var err error
-		if config["releaseImage"], err = c.mirrored(image, spec["version"]); err != nil {
+		if config["releaseImage"], err = c.mirrored(image, spec["distributionVersion"]); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (c *Cluster) connect(object map[string]any) error {
 	for _, variable := range variables {
 		if v, ok := variable.(map[string]any); ok && v["name"] == "releaseImage" {
 			var err error
-			if v["value"], err = c.mirrored(v["value"], topology["version"]); err != nil {
+			if v["value"], err = c.mirrored(v["value"], topologyVariable(object, "distributionVersion")); err != nil {
 				return err
 			}
 		}

@@ -163,7 +163,7 @@ func (r *Registry) publishSeparately(controlPlane *unstructured.Unstructured) er
 
 // releaseOf returns the release of a control plane.
 func releaseOf(controlPlane *unstructured.Unstructured) release {
-	version, _ := field(controlPlane, "spec", "version").(string)
+	version, _ := field(controlPlane, "spec", "distributionVersion").(string)
 	architecture, _ := field(controlPlane, "spec", "openshiftAssistedConfigSpec", "cpuArchitecture").(string)
 	return release{strings.TrimPrefix(version, "v"), tagArchitecture(architecture)}
 }

@@ -344,7 +344,7 @@ func (l *Lab) publish(object *unstructured.Unstructured) error {
 	case controlPlaneKind:
 		wanted = releaseOf(object)
 	case clusterKind:
-		version, _ := field(object, "spec", "topology", "version").(string)
+		version, _ := topologyVariable(object.Object, "distributionVersion").(string)
 		wanted = release{version, tagArchitecture("")}
 	}
 	if wanted.version == "" {
@@ -409,6 +409,17 @@ func set(object *unstructured.Unstructured, value any, fields ...string) {
 		// The path contains a field that is not a map: the sample is invalid.
 		panic(fmt.Sprintf("%s %s: %v", object.GetKind(), object.GetName(), err))
 	}
+}
+
+// topologyVariable returns the value of a variable of a topology; nil if it has none.
+func topologyVariable(cluster map[string]any, name string) any {
+	variables, _, _ := unstructured.NestedSlice(cluster, "spec", "topology", "variables")
+	for _, variable := range variables {
+		if v, ok := variable.(map[string]any); ok && v["name"] == name {
+			return v["value"]
+		}
+	}
+	return nil
 }
 
 // setVariable sets the variable of a topology. A Cluster without the variable is unchanged.

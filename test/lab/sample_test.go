@@ -150,7 +150,7 @@ func TestForeignRequestsPassMiddlewareOfRegistry(t *testing.T) {
 		})
 	})
 	g.Expect(err).NotTo(HaveOccurred())
-	controlPlane := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"version": "4.19.3"}}}
+	controlPlane := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"distributionVersion": "4.19.3"}}}
 	controlPlane.SetNamespace("apart")
 	g.Expect(registry.publishSeparately(controlPlane)).To(Succeed())
 	g.Expect(passed).To(BeZero())
