@@ -25,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 const (
@@ -239,6 +240,9 @@ func (w *world) generate(template, name string, wanted flavor) []byte {
 	w.Helper()
 	values := maps.Clone(variables)
 	values["OPENSHIFT_VERSION"] = cmp.Or(wanted.version, "4.19.10")
+	var err error
+	values["KUBERNETES_VERSION"], err = openshift.KubernetesVersion(values["OPENSHIFT_VERSION"])
+	NewWithT(w).Expect(err).NotTo(HaveOccurred())
 	return []byte(w.clusterctl(values, "generate", "cluster", name, "--from", template, "--target-namespace", "journey-"+name,
 		"--control-plane-machine-count", wanted.controlPlanes, "--worker-machine-count", wanted.workers))
 }

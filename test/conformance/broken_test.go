@@ -404,7 +404,7 @@ var breaks = map[string]func(w *twin){
 	"I4":  func(w *twin) { w.defects["cleanliness"] = true },
 	"I11": func(w *twin) { w.defects["independence"] = true },
 	"I12": func(w *twin) { w.defects["admission"] = true },
-	"P39: names one version at a time (P11)": func(w *twin) {
+	"P39: reports the newest version when the first Machine has it (P11)": func(w *twin) {
 		w.defects["versions"] = true
 	},
 	"I2": func(w *twin) { w.defects["cleanliness"] = true },

@@ -149,7 +149,7 @@ func (s *suite) expectEditsReplaceNone(ctx context.Context, f *fixture) {
 func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deployment *object) {
 	GinkgoHelper()
 	before := s.machineUIDs(ctx, f)
-	version := nextPatch(text(s.controlPlane(ctx, f), "spec", "version"))
+	version := nextPatch(text(s.controlPlane(ctx, f), "status", "version"))
 	const (
 		onDelete = `"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}}`
 		rolling  = `"rollout":{"strategy":{"type":"RollingUpdate"}}`
@@ -179,12 +179,11 @@ func (s *suite) expectEditsReplaceNoneOf(ctx context.Context, f *fixture, deploy
 	}}}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(change(string(restore))).To(Succeed())
-	leave := fmt.Sprintf(`{"spec":{%s}}`, rolling)
-	if s.KubeletsCompared { // core does not recognize them as up to date
-		try(leave)
-		return
-	}
-	Eventually(func() error { return change(leave) }).Should(Succeed(), "all Machines are up to date again")
+	Eventually(func(g Gomega) {
+		now := s.again(ctx, deployment)
+		g.Expect(at(now, "status", "upToDateReplicas")).To(Equal(at(now, "spec", "replicas")))
+	}).Should(Succeed(), "all Machines are up to date again")
+	Eventually(func() error { return change(fmt.Sprintf(`{"spec":{%s}}`, rolling)) }).Should(Succeed())
 }
 
 // copyBootstrapTemplate creates a copy of the bootstrap template of a MachineDeployment, as the topology

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // Provider describes the tested providers: a bootstrap provider and its control plane provider.
@@ -40,9 +41,12 @@ type Provider struct {
 	// function [OwnerGraph]. Empty: each object of Cluster API must have a chain of owners to its Cluster, and the
 	// graph is printed.
 	OwnerGraph string
-	// KubeletsCompared is true if Cluster API core takes workers for outdated whose version differs from that of
-	// their kubelets. Core does so from v1.14 on. Set it if the provider's versions are not those of Kubernetes.
-	KubeletsCompared bool
+	// NextVersion returns a version of Kubernetes to which clusters with the given version can be upgraded. Nil: the
+	// next patch.
+	NextVersion func(version string) (string, error)
+	// RequestVersion sets the variables of a Cluster with a topology that a user sets together with
+	// spec.topology.version, to request a version of Kubernetes. Nil: none.
+	RequestVersion func(cluster *clusterv1.Cluster, version string) error
 	// InfraMachine is the kind of the infra machines in the samples, which control plane providers create from
 	// their templates. Empty: infra machines are not counted.
 	InfraMachine schema.GroupVersionKind

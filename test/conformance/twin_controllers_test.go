@@ -189,14 +189,16 @@ func (w *twin) propagateVersion(ctx context.Context, cluster *object) {
 func (c playedCluster) Upgrade(ctx context.Context, version string) error {
 	controlPlane := c.stored(ctx, twinControlPlane, c.key.Namespace, c.key.Name)
 	former, machines := text(controlPlane, "status", "version"), at(controlPlane, "status", "replicas").(int64)
-	if !c.defects["versions"] {
-		c.change(ctx, controlPlane, func(now *object) {
-			now.Object["status"].(map[string]any)["versions"] = []any{
-				map[string]any{"version": former, "replicas": machines - 1},
-				map[string]any{"version": version, "replicas": int64(1)},
-			}
-		})
-	}
+	c.change(ctx, controlPlane, func(now *object) {
+		status := now.Object["status"].(map[string]any)
+		status["versions"] = []any{
+			map[string]any{"version": former, "replicas": machines - 1},
+			map[string]any{"version": version, "replicas": int64(1)},
+		}
+		if c.defects["versions"] {
+			status["version"] = version
+		}
+	})
 	c.change(ctx, controlPlane, func(now *object) {
 		status := now.Object["status"].(map[string]any)
 		status["version"], status["versions"] = version, []any{map[string]any{"version": version, "replicas": machines}}

@@ -183,10 +183,9 @@ func (w *twin) addCRDs() {
 		"deletion":          of(fields{"nodeDrainTimeoutSeconds": integer}), "taints": list(64, "key", "effect"), "minReadySeconds": integer,
 	})})
 	controlPlane := of(fields{
-		"replicas": integer, "version": str, "machineTemplate": machine,
+		"replicas": integer, "version": {Type: "string", MinLength: &least}, "machineTemplate": machine,
 		"rollout": of(fields{"after": str}), "controlPlaneEndpoint": of(nil),
 	})
-	controlPlane.Required = []string{"version"}
 	schemas := map[kind]fields{
 		twinConfig: {
 			"spec":   of(fields{"servers": {Type: "array"}}),
@@ -289,8 +288,9 @@ func (w *twin) addCluster(namespace string, masters, workers int) *fixture {
 		`worker, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)
 	if workers > 0 {
 		w.add(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: MachineDeployment, metadata: {namespace: %[1]s, name: %[1]s,
-			ownerReferences: %[2]s}, spec: {rollout: {strategy: {type: RollingUpdate}}, template: {spec: {version: v1.2.3,
-			bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}}}`, namespace, ofCluster)
+			ownerReferences: %[2]s}, spec: {replicas: %[3]d, rollout: {strategy: {type: RollingUpdate}}, template: {spec: {version: v1.2.3,
+			bootstrap: {configRef: {apiGroup: bootstrap.cluster.x-k8s.io, kind: TwinConfigTemplate, name: worker}}}}},
+			status: {upToDateReplicas: %[3]d}}`, namespace, ofCluster, workers)
 	}
 	w.add(`{apiVersion: controlplane.cluster.x-k8s.io/v1beta1, kind: TwinControlPlaneTemplate, metadata: {namespace: `+
 		`%[1]s, name: class, ownerReferences: %[2]s}, spec: {template: {spec: {}}}}`, namespace, ofCluster)

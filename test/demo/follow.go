@@ -61,9 +61,11 @@ func (s *snapshot) without(gone lab.Machine) bool {
 	return s.Available() && s.settled && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
 }
 
-// runs reports whether the cluster was upgraded to a version, and all has settled.
-func (s *snapshot) runs(version string) bool {
-	return s.Available() && s.settled && s.ControlPlane != nil && s.ControlPlane.Status.Version == version &&
+// runs reports whether the cluster was upgraded to a release, all Machines have its Kubernetes version, and all has
+// settled.
+func (s *snapshot) runs(release, version string) bool {
+	return s.Available() && s.settled && s.ControlPlane != nil && s.ControlPlane.Status.DistributionVersion == release &&
+		!slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Spec.Version != version }) &&
 		meta.IsStatusConditionFalse(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
 }
 

@@ -23,17 +23,21 @@ import (
 	"strconv"
 	"time"
 
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
 )
 
 const (
 	// namespace is that of the demo's cluster.
 	namespace = "demo"
-	// replace and upgrade are what goes on with a cluster of the sample continued.
-	replace, upgrade, continued = "replace", "upgrade", "compact"
-	// release is that of an upgrade, channel the one in which it is.
-	release, channel = "4.19.11", "stable-4.19"
+	// replace continues with a cluster of the sample replaced, upgrade with a cluster of the sample upgraded.
+	replace, replaced = "replace", "compact"
+	upgrade, upgraded = "upgrade", "clusterclass"
+	// release is the target of the upgrade, channel its channel in the update graph.
+	release, channel = "4.20.8", "stable-4.20"
 )
 
 type options struct {
@@ -114,8 +118,11 @@ func run(ctx context.Context, o options) (string, error) {
 
 // apply applies the sample. Where it goes on, etcd has members, and a host is spare.
 func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
-	if o.sample == replace || o.sample == upgrade {
-		return l.ApplySample(ctx, continued, lab.Mutations{Namespace: namespace, EtcdMembers: true, ExtraHosts: 1})
+	switch o.sample {
+	case replace:
+		return l.ApplySample(ctx, replaced, lab.Mutations{Namespace: namespace, EtcdMembers: true, ExtraHosts: 1})
+	case upgrade:
+		return l.ApplySample(ctx, upgraded, lab.Mutations{Namespace: namespace, EtcdMembers: true, Divert: lab.Forward})
 	}
 	return l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
 }
@@ -168,15 +175,21 @@ func replaceMaster(ctx context.Context, cluster *lab.Cluster, master lab.Machine
 	return cluster.DeleteMachine(ctx, master)
 }
 
-// upgradeCluster publishes the next release for the cluster, and requests it.
+// upgradeCluster publishes the next minor release for the cluster, and requests it with one change of the Cluster.
 func upgradeCluster(ctx context.Context, cluster *lab.Cluster, state *lab.State, next *act) error {
 	if _, err := cluster.Versions().Publish(release, channel); err != nil {
 		return fmt.Errorf("cannot publish release %s: %w", release, err)
 	}
-	patch := fmt.Sprintf(`{"spec":{"version":%q,"upgrade":{"channel":%q}}}`, release, channel)
-	fmt.Printf("\nkubectl -n %s patch oacp %s --type merge --patch '%s'\n\n", namespace, state.ControlPlane.Name, patch)
-	next.what, next.done = "upgraded", func(s *snapshot) bool { return s.runs("v" + release) }
-	return cluster.PatchControlPlane(ctx, patch)
+	version, err := openshift.KubernetesVersion(release)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\n# In Cluster %s: topology.version %s, variables distributionVersion %s and upgradeChannel %s\n\n", state.Cluster.Name,
+		version, release, channel)
+	next.what, next.done = "upgraded", func(s *snapshot) bool { return s.runs(release, version) }
+	return cluster.ChangeTopology(ctx, func(topology *clusterv1.Topology) error {
+		return lab.RequestRelease(topology, version, release, channel)
+	})
 }
 
 // linger prints how to inspect the laboratory, and waits for the end.

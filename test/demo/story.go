@@ -71,7 +71,7 @@ func controlPlaneTitle(s *lab.State) string {
 	if s.ControlPlane == nil {
 		return "Control plane"
 	}
-	return fmt.Sprintf("Control plane %s (OpenShift %s)", s.ControlPlane.Name, s.ControlPlane.Spec.Version)
+	return fmt.Sprintf("Control plane %s (OpenShift %s)", s.ControlPlane.Name, s.ControlPlane.Spec.DistributionVersion)
 }
 
 // firstUnmet returns the first blocker of the control plane.

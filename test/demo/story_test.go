@@ -72,17 +72,21 @@ func TestUpgradeIsShownUntilItCompletes(t *testing.T) {
 		settled: true,
 	}
 	s.Cluster.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterAvailableCondition, Status: metav1.ConditionTrue}}
-	s.ControlPlane.Status.Version = "v4.19.11"
+	s.ControlPlane.Status.DistributionVersion = "4.20.8"
+	worker := &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: "v1.33.5"}}
+	worker.Status.Phase, worker.Status.NodeRef.Name = string(clusterv1.MachinePhaseRunning), "worker"
+	s.Machines, s.Wanted = []lab.Machine{{Machine: worker}}, 1
 	s.ControlPlane.Status.Conditions = []metav1.Condition{
 		{Type: controlplanev1.AvailableCondition, Status: metav1.ConditionTrue},
 		{Type: controlplanev1.RollingOutCondition, Status: metav1.ConditionTrue, Reason: "RollingOut", Message: "waiting on etcd"},
 	}
-	g.Expect(s.runs("v4.19.11")).To(BeFalse(), "it is still rolled out")
+	g.Expect(s.runs("4.20.8", "v1.33.5")).To(BeFalse(), "it is still rolled out")
 	shown := treeOf(s).children[0]
 	g.Expect(shown.done).To(BeFalse())
 	g.Expect(shown.waits).To(Equal("RollingOut: waiting on etcd"))
 	s.ControlPlane.Status.Conditions[1].Status = metav1.ConditionFalse
-	g.Expect(s.runs("v4.19.11")).To(BeTrue())
-	g.Expect(s.runs("v4.19.12")).To(BeFalse())
+	g.Expect(s.runs("4.20.8", "v1.33.5")).To(BeTrue())
+	g.Expect(s.runs("4.20.9", "v1.33.5")).To(BeFalse())
+	g.Expect(s.runs("4.20.8", "v1.33.6")).To(BeFalse(), "a worker does not have its version")
 	g.Expect(treeOf(s).children[0].done).To(BeTrue())
 }

@@ -215,7 +215,7 @@ func mistakes() []mistake {
 		},
 		{
 			name:      "version",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "version")},
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "distributionVersion")},
 			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
 			message: text("4.19.99"),
 			fix: func(context.Context, *lab.Cluster) {

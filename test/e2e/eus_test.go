@@ -22,7 +22,7 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 		Expect(err).NotTo(HaveOccurred())
 		cluster := apply(ctx, "ha", lab.Mutations{
 			Namespace: "eus", ClusterName: "eus",
-			Edit: edit("OpenshiftAssistedControlPlane", first, "spec", "version"),
+			Edit: edit("OpenshiftAssistedControlPlane", first, "spec", "distributionVersion"),
 		})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
@@ -35,7 +35,7 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 		for i, version := range []string{between, second} {
 			By("upgrading the control plane to " + version)
 			cluster.Versions().Block("machine-config")
-			changeSpec(ctx, cluster, `{"version":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
+			changeSpec(ctx, cluster, `{"distributionVersion":"`+version+`","upgrade":{"channel":"`+channel+`"}}`)
 			waitRollingOut(ctx, cluster, "waiting on machine-config")
 			Expect(waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")).To(And(ContainSubstring("to v"+version),
 				ContainSubstring("oc patch machineconfigpool worker")))
@@ -48,11 +48,11 @@ var _ = Describe("A cluster whose workers are paused", Label("upgrade", "nightly
 		}
 
 		By("requesting one more, for which its kubelets are too old")
-		changeSpec(ctx, cluster, `{"version":"`+beyond+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+beyond+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRefusedReason)).To(ContainSubstring("Kubelet minor versions on nodes"))
 		waitRollingOut(ctx, cluster, "MachineConfigPool worker is paused")
-		changeSpec(ctx, cluster, `{"version":"`+second+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+second+`"}`)
 		expectUpgraded(ctx, cluster, second)
 
 		By("upgrading the workers, with restarted managers")

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
@@ -14,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -29,13 +27,16 @@ const deploymentKind = "MachineDeployment"
 // plane manager.
 var withInPlaceUpdates = env.ManagerOptions{Variables: map[string]string{"EXP_RUNTIME_SDK": "true", "EXP_IN_PLACE_UPDATES": "true"}}
 
-// updatedInPlace sets a version for workers, and lets Cluster API update them in place.
-var updatedInPlace = edits(
-	edit(deploymentKind, "v"+installedVersion, "spec", "template", "spec", "version"),
-	edit(deploymentKind, map[string]any{
-		"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(0), "maxUnavailable": int64(1)},
-	}, "spec", "rollout", "strategy"),
-)
+// updatedInPlace sets the version of the installed release for workers, and lets Cluster API update them in place.
+func updatedInPlace() func(*unstructured.Unstructured) {
+	GinkgoHelper()
+	return edits(
+		edit(deploymentKind, kubernetesOf(installedVersion), "spec", "template", "spec", "version"),
+		edit(deploymentKind, map[string]any{
+			"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(0), "maxUnavailable": int64(1)},
+		}, "spec", "rollout", "strategy"),
+	)
+}
 
 // registerExtension applies the shipped ExtensionConfig for one namespace, and waits until Cluster API has
 // discovered the extension. It uses a URL, because the laboratory has no Service.
@@ -79,7 +80,7 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 	wait(ctx, cluster, "a worker during its update", func(s *lab.State) bool {
 		for _, m := range s.Machines {
 			c := lab.Condition(m.Status.Conditions, clusterv1.MachineUpdatingCondition)
-			if c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "its MachineConfigPool has not updated it to v"+version) {
+			if c.Status == metav1.ConditionTrue && strings.Contains(c.Message, "its MachineConfigPool has not updated it to "+version) {
 				return true
 			}
 		}
@@ -91,7 +92,7 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 		g.Expect(deployment.Status.ObservedGeneration).To(Equal(deployment.Generation))
 		g.Expect(deployment.Status.UpToDateReplicas).To(HaveValue(Equal(*deployment.Spec.Replicas)))
 		for _, m := range state(ctx, cluster).Machines {
-			g.Expect(bare(m.Spec.Version)).To(Equal(version), m.Name)
+			g.Expect(m.Spec.Version).To(Equal(version), m.Name)
 			g.Expect(m.Annotations).NotTo(HaveKey(clusterv1.UpdateInProgressAnnotation), m.Name)
 		}
 	}).WithTimeout(installTimeout).Should(Succeed())
@@ -101,35 +102,8 @@ func expectUpdatedInPlace(ctx context.Context, cluster *lab.Cluster, version str
 
 // updateInPlace returns a patch with a version that Cluster API sets in place.
 func updateInPlace(version string) string {
-	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"v` + version +
-		`"}},"spec":{"template":{"spec":{"version":"v` + version + `"}}}}`
-}
-
-// expectFollowed sets a version for workers on a Cluster API that cannot detect the end of an in-place update,
-// so that none may be requested. With OnDelete the workers get the version from their pool.
-func expectFollowed(ctx context.Context, cluster *lab.Cluster, version string, goOn func()) {
-	GinkgoHelper()
-	images := hostImages(ctx, cluster)
-	wait(ctx, cluster, "workers that are not up to date because of their kubelets only: without this message they "+
-		"can be updated in place", func(s *lab.State) bool {
-		return slices.ContainsFunc(s.Machines, func(m lab.Machine) bool {
-			return strings.HasPrefix(lab.Condition(m.Status.Conditions, clusterv1.MachineUpToDateCondition).Message,
-				"* Node.status.nodeInfo.kubeletVersion")
-		})
-	})
-	workers := workersOf(ctx, cluster)
-	inPlace := client.RawPatch(types.MergePatchType, []byte(updateInPlace(version)))
-	Expect(laboratory.Client().Patch(ctx, workers.DeepCopy(),
-		inPlace)).To(MatchError(ContainSubstring("set spec.rollout.strategy.type to OnDelete")))
-	patch(ctx, workers, `{"spec":{"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}},"template":{"spec":{"version":"v`+
-		version+`"}}}}`)
-	goOn()
-	Eventually(ctx, func(g Gomega) {
-		for _, m := range state(ctx, cluster).Machines {
-			g.Expect(bare(m.Spec.Version)).To(Equal(version), m.Name)
-		}
-	}).WithTimeout(installTimeout).Should(Succeed())
-	Expect(hostImages(ctx, cluster)).To(Equal(images))
+	return `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/update-in-place":"` + version +
+		`"}},"spec":{"template":{"spec":{"version":"` + version + `"}}}}`
 }
 
 // hostImages returns the images with which the hosts of a cluster were provisioned.

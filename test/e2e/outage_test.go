@@ -14,7 +14,7 @@ import (
 
 // The second spec starts with the result of the first.
 var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "nightly"), func() {
-	const first, second = nextPatch, "4.19.12"
+	const first, second = nextPatch, "4.19.21"
 	var cluster *lab.Cluster
 	var before *lab.State
 
@@ -30,7 +30,7 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 
 	It("of its API reports the last known state, and repeats no request", func(ctx SpecContext) {
 		cluster.Versions().Block("machine-config")
-		changeSpec(ctx, cluster, `{"version":"`+first+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+first+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on machine-config")
 		last := wait(ctx, cluster, "reporting its progress", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
 		generation := generationOf(ctx, cluster)
@@ -67,7 +67,7 @@ var _ = Describe("An upgrade during an outage", Ordered, Label("upgrade", "night
 		Expect(laboratory.Client().Create(ctx, healthCheckOfMasters(cluster))).To(Succeed())
 		lost, boots := before.Machines[0], bootCounts(state(ctx, cluster))
 		cluster.Versions().Block("kube-apiserver")
-		changeSpec(ctx, cluster, `{"version":"`+second+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+second+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "waiting on kube-apiserver")
 
 		By("losing it before the hosts are restarted")

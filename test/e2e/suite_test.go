@@ -7,14 +7,12 @@ package e2e
 import (
 	"cmp"
 	"context"
-	"io"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/blang/semver/v4"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,7 +21,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -97,9 +94,6 @@ func onlySimulated() {
 var (
 	laboratory        *lab.Lab
 	laboratoryOptions lab.Options
-	// kubeletsCompared is true if Cluster API takes workers for outdated whose version is not that of their
-	// kubelets: from 1.14 on.
-	kubeletsCompared bool
 )
 
 // applied are the clusters of the specs so far; deletions waits for those that are deleted in the background.
@@ -128,11 +122,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", "_artifacts", cmp.Or(os.Getenv(logsVariable), "e2e-"+string(backend))))
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.RemoveAll(dir)).To(Succeed())
-	builder, err := components.NewBuilder(".", io.Discard)
-	Expect(err).NotTo(HaveOccurred())
-	core, err := builder.CoreVersion(os.Getenv(coreVariable))
-	Expect(err).NotTo(HaveOccurred())
-	kubeletsCompared = core.GE(semver.MustParse("1.14.0"))
 	laboratoryOptions = lab.Options{
 		Dir: dir, Out: GinkgoWriter, CoreTools: os.Getenv(coreVariable), Backend: backend, BareMetal: operator,
 		HostJitter: hostJitter, HostSeed: seed, Flapping: flapping, Auth: assistedsim.AuthLocal, HTTPS: true,

@@ -16,18 +16,20 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift/versionoperator"
 )
 
-// installedVersion is the release of the samples, nextPatch and nextMinor are targets of upgrades.
+// installedVersion is the release of the samples, nextPatch and nextMinor are targets of upgrades. The versions of
+// Kubernetes of these releases differ.
 const (
-	installedVersion, nextPatch, nextMinor = "4.19.10", "4.19.11", "4.20.0"
+	installedVersion, nextPatch, nextMinor = "4.19.10", "4.19.20", "4.20.0"
 	patches, minors                        = "stable-4.19", "stable-4.20"
 )
 
 var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	It("is upgraded to the next patch in place, Node by Node", func(ctx SpecContext) {
-		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch", Edit: updatedInPlace})
+		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch", Edit: updatedInPlace(), Divert: lab.Forward})
 		registerExtension(ctx, cluster.Namespace)
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
@@ -37,11 +39,11 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		cluster.Versions().Block("machine-config")
 
 		By("requesting it: the operators are upgraded first")
-		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		Expect(waitRollingOut(ctx, cluster, "waiting on machine-config")).To(ContainSubstring("from v" + installedVersion + " to v" + nextPatch))
 		s := wait(ctx, cluster, "reporting its progress", func(s *lab.State) bool { return s.ControlPlane.Status.Upgrade.Percentage != nil })
-		Expect(s.ControlPlane.Status.Upgrade.Version).To(Equal("v" + nextPatch))
-		Expect(bare(s.ControlPlane.Status.Version)).To(Equal(installedVersion), "the release of the masters")
+		Expect(s.ControlPlane.Status.Upgrade.DistributionVersion).To(Equal(nextPatch))
+		Expect(s.ControlPlane.Status.DistributionVersion).To(Equal(installedVersion), "completed last")
 		Expect(lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.MachinesUpToDateCondition).Status).To(BeEquivalentTo("False"))
 
 		By("upgrading the hosts")
@@ -49,11 +51,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		expectUpgraded(ctx, cluster, nextPatch)
 
 		By("letting Cluster API update the workers")
-		expectUpdated := expectUpdatedInPlace
-		if kubeletsCompared {
-			expectUpdated = expectFollowed
-		}
-		expectUpdated(ctx, cluster, nextPatch, func() {
+		expectUpdatedInPlace(ctx, cluster, kubernetesOf(nextPatch), func() {
 			Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
 		})
 		Expect(nodeReleases(ctx, cluster)).To(HaveEach(nextPatch), "the workers were upgraded afterwards")
@@ -73,7 +71,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		DeferCleanup(release)
 		publish(cluster, nextPatch, patches)
 		cluster.Versions().Block("machine-config") // otherwise the upgrade may end before the check
-		changeSpec(ctx, cluster, `{"version":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
 		waitRollingOut(ctx, cluster, "from v"+installedVersion+" to v"+nextPatch)
 		cluster.Versions().Recover("machine-config")
 
@@ -119,7 +117,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		release := publish(cluster, byDigest)
 		writer := cluster.StartWriting(ctx)
 		fewestVoters := countVoters(ctx, cluster)
-		changeSpec(ctx, cluster, `{"version":"`+byDigest+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+byDigest+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeNotOfferedReason)).To(ContainSubstring("config.releaseImage"))
 		Expect(requestedUpdate(ctx, cluster)).To(BeNil(), "nothing was requested")
@@ -145,13 +143,13 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		waitRollingOut(ctx, cluster, "to v"+outside)
 		cluster.Versions().Recover("machine-config")
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
-			controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.version to v" + outside))
+			controlplanev1.VersionMismatchReason)).To(ContainSubstring("set spec.distributionVersion to v" + outside))
 		waitHistory(ctx, cluster, outside)
 		Consistently(ctx, func() (*configv1.Update, error) {
 			return requestedUpdate(ctx, cluster),
 				nil
 		}).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
-		changeSpec(ctx, cluster, `{"version":"`+outside+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+outside+`"}`)
 		expectUpgraded(ctx, cluster, outside)
 	}, NodeTimeout(installTimeout))
 
@@ -160,7 +158,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		cluster.Versions().FailUntil("dns", "A bug.", risky)
 		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 		cluster.Versions().Offer(release)
-		changeSpec(ctx, cluster, `{"version":"`+risky+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+risky+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
 		changeSpec(ctx, cluster, `{"upgrade":{"acceptedRisks":["SlowBoot"]}}`)
@@ -177,10 +175,10 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		const gate, description = "ack-4.19-admissionregistration-v1beta1-api-removals-in-4.20", "Kubernetes 1.33 removes an API."
 		publish(cluster, nextMinor, minors)
 		Expect(cluster.Versions().AddGate(ctx, gate, description)).To(Succeed())
-		changeSpec(ctx, cluster, `{"version":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextMinor+`","upgrade":{"channel":"`+minors+`"}}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRefusedReason)).To(And(ContainSubstring(description), ContainSubstring(gate)))
-		Expect(bare(state(ctx, cluster).ControlPlane.Status.Version)).NotTo(Equal(nextMinor))
+		Expect(state(ctx, cluster).ControlPlane.Status.DistributionVersion).NotTo(Equal(nextMinor))
 
 		changeSpec(ctx, cluster, `{"upgrade":{"acknowledgements":["`+gate+`"]}}`)
 		expectUpgraded(ctx, cluster, nextMinor)
@@ -188,18 +186,18 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		Eventually(ctx, func() string {
 			node := nodeOf(ctx, workloadOf(cluster), before.Machines[0])
 			return node.Status.NodeInfo.KubeletVersion
-		}).WithTimeout(soon).Should(HavePrefix("v1.33."))
+		}).WithTimeout(soon).Should(Equal(kubernetesOf(nextMinor)))
 	}, NodeTimeout(installTimeout))
 
 	It("are changed to another patch while they run, also while the API is down", func(ctx SpecContext) {
 		publish(cluster, minorPatch, minors)
 		publish(cluster, nextMinorPatch, minors)
 		cluster.Versions().Block("machine-config")
-		changeSpec(ctx, cluster, `{"version":"`+minorPatch+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+minorPatch+`"}`)
 		waitRollingOut(ctx, cluster, "to v"+minorPatch)
 		cluster.Server().Process().Kill()
 		waitRollingOut(ctx, cluster, "to v"+minorPatch+", whose API server does not answer now")
-		changeSpec(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextMinorPatch+`"}`)
 		Expect(cluster.Server().Process().Start(ctx)).To(Succeed())
 		waitRollingOut(ctx, cluster, "to v"+nextMinorPatch)
 		cluster.Versions().Recover("machine-config")
@@ -210,15 +208,15 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		release := publish(cluster, unsigned, minors)
 		release.Unsigned = true
 		cluster.Versions().Offer(release)
-		changeSpec(ctx, cluster, `{"version":"`+unsigned+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+unsigned+`"}`)
 		waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRefusedReason)
 		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(HaveField("Version", unsigned)))
-		changeSpec(ctx, cluster, `{"version":"`+nextMinorPatch+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextMinorPatch+`"}`)
 		Eventually(ctx, func() *configv1.Update { return requestedUpdate(ctx, cluster) }).WithTimeout(soon).Should(BeNil(),
 			"otherwise the cluster would start once it has the signature")
 		expectUpgraded(ctx, cluster, nextMinorPatch)
 
-		changeSpec(ctx, cluster, `{"version":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+unsigned+`","upgrade":{"waivePreconditionsAndSignaturesFor":"`+unsigned+`"}}`)
 		expectUpgraded(ctx, cluster, unsigned)
 		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(HaveField("Force", true)))
 	}, NodeTimeout(installTimeout))
@@ -226,7 +224,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 	It("wait until the pool of the masters is not paused, and survive managers that crash at each of their writes", func(ctx SpecContext) {
 		publish(cluster, last, minors)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.MasterPool, true)).To(Succeed())
-		changeSpec(ctx, cluster, `{"version":"`+last+`"}`)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+last+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.WaitingForHealthyClusterReason)).To(ContainSubstring("master is paused"))
 		live := crashAtWrites(ctx, "upgrades")
@@ -259,8 +257,13 @@ func requestedUpdate(ctx context.Context, cluster *lab.Cluster) *configv1.Update
 	return version.Spec.DesiredUpdate
 }
 
-// bare returns a version without its v.
-func bare(version string) string { return strings.TrimPrefix(version, "v") }
+// kubernetesOf returns the version of Kubernetes of a release.
+func kubernetesOf(release string) string {
+	GinkgoHelper()
+	version, err := openshift.KubernetesVersion(release)
+	Expect(err).NotTo(HaveOccurred())
+	return version
+}
 
 // waitRollingOut waits until the control plane reports an upgrade with a text, and returns the message.
 func waitRollingOut(ctx context.Context, cluster *lab.Cluster, what string) string {
@@ -289,15 +292,16 @@ func expectUpgraded(ctx context.Context, cluster *lab.Cluster, version string) {
 	GinkgoHelper()
 	s := wait(ctx, cluster, "upgraded to "+version, func(s *lab.State) bool {
 		conditions := s.ControlPlane.Status.Conditions
-		return bare(s.ControlPlane.Status.Version) == version && lab.Condition(conditions,
+		return s.ControlPlane.Status.DistributionVersion == version && lab.Condition(conditions,
 			controlplanev1.MachinesUpToDateCondition).Status == "True" &&
 			lab.Condition(conditions, controlplanev1.RollingOutCondition).Status == "False" && s.Available()
 	})
 	Expect(s.ControlPlane.Status.Upgrade).To(BeZero())
-	Expect(s.ControlPlane.Status.Versions).To(HaveLen(1))
+	Expect(s.ControlPlane.Status.Version).To(Equal(kubernetesOf(version)))
+	Expect(s.ControlPlane.Status.Versions).To(HaveExactElements(HaveField("Version", kubernetesOf(version))))
 	for _, m := range s.Machines {
 		if m.IsControlPlane() {
-			Expect(bare(m.Spec.Version)).To(Equal(version), "Machine %s", m.Name)
+			Expect(m.Spec.Version).To(Equal(kubernetesOf(version)), "Machine %s", m.Name)
 		}
 	}
 	waitHistory(ctx, cluster, version)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -166,7 +165,7 @@ func describeOurs(t *testing.T, dir string) string {
 	t.Helper()
 	g := NewWithT(t)
 	g.Expect(release(t.Context(), commandVersion, filepath.Join(dir, "out"))).To(Succeed())
-	wanted := ours("", semver.Version{})
+	wanted := ours("")
 	describe := func(name string, c conformance.Component) map[string]any {
 		folder := filepath.Join("out", name+"-"+c.Name, commandVersion)
 		return map[string]any{"name": c.Name, "kind": c.Kind, "change": c.Change, "release": folder}

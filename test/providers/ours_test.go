@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -13,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/blang/semver/v4"
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,6 +22,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -41,6 +42,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/faultproxy"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/failures"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
 
 // root is the top of the repository.
@@ -80,14 +82,12 @@ func TestConformance(t *testing.T) {
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
 	clusterctl, err := builder.Program(t.Context(), components.Clusterctl)
 	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	core, err := builder.CoreVersion(os.Getenv(coreVariable))
-	NewWithT(t).Expect(err).NotTo(HaveOccurred())
-	conformance.Specs(ours(clusterctl, core))
+	conformance.Specs(ours(clusterctl))
 	RunSpecs(t, "conformance")
 }
 
 // ours describes the providers of this repository in the laboratory.
-func ours(clusterctl string, core semver.Version) *conformance.Provider {
+func ours(clusterctl string) *conformance.Provider {
 	return &conformance.Provider{
 		Bootstrap: conformance.Component{
 			Name:      "openshift-agent",
@@ -125,7 +125,7 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		},
 		Templates: templates(),
 		Variables: map[string]string{
-			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.20.1", "PULL_SECRET": `{"auths":{}}`,
+			"BASE_DOMAIN": "example.com", "OPENSHIFT_VERSION": "4.20.1", "KUBERNETES_VERSION": "v1.33.5", "PULL_SECRET": `{"auths":{}}`,
 			"API_VIP": "192.168.1.5", "INGRESS_VIP": "192.168.1.6", "MACHINE_NETWORK": "192.168.1.0/24",
 			"MIRRORS_CONFIG_MAP": "mirrors", "NTP_SERVER": "ntp.example.com",
 			"RELEASE_IMAGE":      "registry.example.com/release@sha256:" + strings.Repeat("0", 64),
@@ -137,8 +137,8 @@ func ours(clusterctl string, core semver.Version) *conformance.Provider {
 		// From v1.13 on a Cluster without topology owns its infrastructure and control plane, but does not control them.
 		OwnerGraph: string(read("test/providers/testdata/ownergraph-" + cmp.Or(os.Getenv(coreVariable),
 			components.DefaultCoreTools) + ".golden")),
-		// The versions are those of OpenShift.
-		KubeletsCompared: core.GE(semver.MustParse("1.14.0")),
+		NextVersion:      openshift.NextKubernetesVersion,
+		RequestVersion:   requestVersion,
 		Long:             os.Getenv(longVariable) != "",
 		OfHosts:          ofHosts,
 		DeletionOverride: map[string]string{"bootstrap.cluster.x-k8s.io/allow-deletion": "true"},
@@ -328,11 +328,37 @@ func (h *hub) Apply(ctx context.Context, o conformance.ClusterOptions) (conforma
 	if o.Replaceable {
 		mutations.EtcdMembers, mutations.ExtraHosts = true, 1
 	}
+	if o.Sample == conformance.Topology {
+		mutations.Divert = lab.Forward // for the version of the API server
+		mutations.Edit = func(object *unstructured.Unstructured) {
+			if o.Edit != nil {
+				o.Edit(object)
+			}
+			splitWorkers(object)
+		}
+	}
 	if o.NoHosts {
 		mutations.ExtraHosts = -machines[o.Sample]
 	}
 	applied, err := h.lab.ApplySample(ctx, samples[o.Sample], mutations)
 	return &cluster{applied, h.lab}, err
+}
+
+// splitWorkers replaces the MachineDeployment of a topology with two that have one Machine each: core upgrades one after the
+// other by default.
+func splitWorkers(object *unstructured.Unstructured) {
+	fields := []string{"spec", "topology", "workers", "machineDeployments"}
+	deployments, found, err := unstructured.NestedSlice(object.Object, fields...)
+	Expect(err).NotTo(HaveOccurred())
+	if !found {
+		return
+	}
+	first, ok := deployments[0].(map[string]any)
+	Expect(ok).To(BeTrue())
+	first["replicas"] = int64(1)
+	second := maps.Clone(first)
+	second["name"] = "another"
+	Expect(unstructured.SetNestedSlice(object.Object, []any{first, second}, fields...)).To(Succeed())
 }
 
 // Crash sets the proxies of both managers.
@@ -440,10 +466,23 @@ func (c *cluster) Disturb(ctx context.Context, machine string) (func(context.Con
 	}, nil
 }
 
+// requestVersion sets the release with a version of Kubernetes.
+func requestVersion(cluster *clusterv1.Cluster, version string) error {
+	release, err := openshift.FirstRelease(version)
+	if err != nil {
+		return err
+	}
+	return lab.SetTopologyVariable(&cluster.Spec.Topology, "distributionVersion", release)
+}
+
 // Upgrade offers the release to the cluster; the provider then requests it.
 func (c *cluster) Upgrade(ctx context.Context, version string) error {
 	const channel = "conformance"
-	if _, err := c.Versions().Publish(strings.TrimPrefix(version, "v"), channel); err != nil {
+	release, err := openshift.FirstRelease(version)
+	if err != nil {
+		return err
+	}
+	if _, err := c.Versions().Publish(release, channel); err != nil {
 		return fmt.Errorf("cannot publish release %s: %w", version, err)
 	}
 	return c.Versions().SetChannel(ctx, channel)

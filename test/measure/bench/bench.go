@@ -246,7 +246,7 @@ func (b *bench) byDigest(object *unstructured.Unstructured) {
 	if object.GetKind() != controlPlaneKind {
 		return
 	}
-	version, _, _ := unstructured.NestedString(object.Object, "spec", "version")
+	version, _, _ := unstructured.NestedString(object.Object, "spec", "distributionVersion")
 	image, err := b.lab.Registry.Publish(version)
 	if err == nil {
 		err = unstructured.SetNestedField(object.Object, image, "spec", "config", "releaseImage")

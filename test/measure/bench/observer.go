@@ -94,7 +94,7 @@ const (
 	machineRunning      = "Machine is running"
 	configDeleted       = "bootstrap config is being deleted"
 	waitsForHook        = "Machine waits for its pre-terminate hook"
-	versionWanted       = "spec.version is this one"
+	versionWanted       = "spec.distributionVersion is this one"
 	upgradeShown        = "control plane shows the upgrade"
 	upgradeCompleted    = "history of the cluster shows Completed"
 	upgradeOver         = "control plane shows no upgrade any more"

@@ -48,7 +48,7 @@ func TestTimeUntilUpgradeIsReported(t *testing.T) {
 	const before, after = "4.19.10", "4.19.11"
 	shows := func(version, upgradingTo string) func(*observer, time.Time) {
 		cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c"}}
-		cp.Spec.Version, cp.Status.Upgrade.Version = version, upgradingTo
+		cp.Spec.DistributionVersion, cp.Status.Upgrade.DistributionVersion = version, upgradingTo
 		return func(o *observer, at time.Time) { o.see(cp, at) }
 	}
 	runs := func(desired *configv1.Update, newest configv1.UpdateHistory) func(*observer, time.Time) {

@@ -28,7 +28,7 @@ func (b *bench) upgrade(ctx context.Context, cluster *lab.Cluster) error {
 	if err := b.seen.follow(ctx, b.lab.Env.Scheme(), cluster); err != nil {
 		return err
 	}
-	patch := fmt.Sprintf(`{"spec":{"version":%q,"config":{"releaseImage":%q}}}`, next.Version, next.Image)
+	patch := fmt.Sprintf(`{"spec":{"distributionVersion":%q,"config":{"releaseImage":%q}}}`, next.Version, next.Image)
 	if err := cluster.PatchControlPlane(ctx, patch); err != nil {
 		return err
 	}
@@ -45,9 +45,9 @@ func (b *bench) offerNext(ctx context.Context, cluster *lab.Cluster) (versionope
 	if err != nil {
 		return none, err
 	}
-	next, err := semver.ParseTolerant(s.ControlPlane.Spec.Version)
+	next, err := semver.ParseTolerant(s.ControlPlane.Spec.DistributionVersion)
 	if err != nil {
-		return none, fmt.Errorf("cannot parse release %s: %w", s.ControlPlane.Spec.Version, err)
+		return none, fmt.Errorf("cannot parse release %s: %w", s.ControlPlane.Spec.DistributionVersion, err)
 	}
 	next.Patch++
 	channel := fmt.Sprintf("stable-%d.%d", next.Major, next.Minor)
@@ -121,16 +121,16 @@ func (o *observer) seeVersion(cluster string, v *configv1.ClusterVersion, at tim
 // seeControlPlane records the wanted release, and the reported upgrade to it. In all samples the control plane has the
 // name of its Cluster.
 func (o *observer) seeControlPlane(v *controlplanev1.OpenshiftAssistedControlPlane, at time.Time) {
-	release := releaseOf(name(v), v.Spec.Version)
+	release := releaseOf(name(v), v.Spec.DistributionVersion)
 	o.note(versionWanted, release, true, at)
 	if former := o.holding(versionWanted, beginsWith(name(v)+" ")); len(former) > 1 { // the first release is installed without request
 		o.expect(upgradeRequested, release, need{{versionWanted, release}})
 	}
 	if _, shown := o.since(fact{upgradeShown, release}); shown {
-		o.note(upgradeOver, release, v.Status.Upgrade.Version == "", at)
+		o.note(upgradeOver, release, v.Status.Upgrade.DistributionVersion == "", at)
 	}
-	if v.Status.Upgrade.Version != "" {
-		o.note(upgradeShown, releaseOf(name(v), v.Status.Upgrade.Version), true, at)
+	if v.Status.Upgrade.DistributionVersion != "" {
+		o.note(upgradeShown, releaseOf(name(v), v.Status.Upgrade.DistributionVersion), true, at)
 	}
 	o.seeReported(release, at)
 }

@@ -38,7 +38,6 @@ type description struct {
 	InfraMachine     schema.GroupVersionKind   `json:"infraMachine"`
 	Accepted         []string                  `json:"accepted"`
 	Variables        map[string]string         `json:"variables"`
-	KubeletsCompared bool                      `json:"kubeletsCompared"`
 	TaintsTaken      bool                      `json:"taintsTaken"`
 	DeletionOverride map[string]string         `json:"deletionOverride"`
 	Exempt           map[string]string         `json:"exempt"`
@@ -130,7 +129,7 @@ func (d *description) provider() (*conformance.Provider, error) {
 		Bootstrap: d.Bootstrap.forSuite(d, bootstrapType), ControlPlane: d.ControlPlane.forSuite(d, controlPlaneType),
 		Kinds: d.Kinds, Registration: d.Registration, InfraMachine: d.InfraMachine, Installed: d.Installed,
 		Release: d.copyRelease, Before: d.formerCRDs, Accepted: d.Accepted, Variables: d.Variables,
-		KubeletsCompared: d.KubeletsCompared, TaintsTaken: d.TaintsTaken, DeletionOverride: d.DeletionOverride,
+		TaintsTaken: d.TaintsTaken, DeletionOverride: d.DeletionOverride,
 		Samples: slices.Collect(maps.Keys(d.Samples)), InstallTimeout: d.InstallTimeout.Duration,
 		Exempt: map[string]string{"C18": noMove},
 	}
