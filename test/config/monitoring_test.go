@@ -93,7 +93,7 @@ func TestKubeStateMetricsHasSeriesOfOurObjects(t *testing.T) {
 	}
 	upgrading := stateMetrics(t, upgradingCluster)
 	for _, metric := range []string{
-		`capi_openshiftassistedcontrolplane_status_upgrade_info\{.*distribution_version="4.20.1"\} 1`,
+		`capi_openshiftassistedcontrolplane_status_upgrade_info\{.*distribution_version="4.20.1".*\} 1`,
 		`capi_openshiftassistedcontrolplane_status_upgrade_percentage\{.*\} 30`,
 		`capi_openshiftassistedcontrolplane_status_pool_behind\{.*pool="worker".*\} 1`,
 		`capi_openshiftassistedcontrolplane_status_pool_behind\{.*pool="infra".*\} 1`,

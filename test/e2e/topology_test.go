@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"maps"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -183,6 +184,8 @@ func expectReconciled(ctx context.Context, cluster *lab.Cluster, release string)
 	Eventually(ctx, func(g Gomega) {
 		s, err := cluster.State(ctx)
 		g.Expect(err).NotTo(HaveOccurred())
+		// A topology does not watch Machines: it is reconciled when one of its objects changes, or after ten minutes.
+		patch(ctx, s.Cluster.DeepCopy(), `{"metadata":{"annotations":{"laboratory/look-again":"`+time.Now().String()+`"}}}`)
 		g.Expect(lab.Condition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)).
 			To(HaveField("Status", metav1.ConditionTrue))
 		for _, m := range s.Machines {

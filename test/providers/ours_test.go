@@ -122,6 +122,8 @@ func ours(clusterctl string) *conformance.Provider {
 			"new rule: clusterName cannot change once the installation has started",      // it could not be changed at all
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
 			"new rule: template may contain text and the variables",                      // a condition refused all others
+			// Release and Kubernetes version are two fields since before the first release.
+			"distributionVersion", ".spec.version", "kubernetesVersion", ".status.upgrade",
 		},
 		Templates: templates(),
 		Variables: map[string]string{
