@@ -114,7 +114,7 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade"), func() {
 		}).Should(ContainElement(HaveField("Version", outside)))
 		Expect(cluster.Versions().Request(ctx, &configv1.Update{Version: outside})).To(Succeed())
 		waitHistory(ctx, cluster, outside)
-		Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, outside)).To(ContainSubstring(kubernetesOf(outside)))
+		Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, kubernetesOf(outside))).To(ContainSubstring(outside))
 		Eventually(ctx, func() string { return state(ctx, cluster).ControlPlane.Status.Version }).WithTimeout(soon).
 			Should(Equal(kubernetesOf(outside)))
 	}, NodeTimeout(installTimeout))
