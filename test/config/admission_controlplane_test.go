@@ -189,6 +189,8 @@ func controlPlaneReleaseAdmissions() admissions {
 		"version of Kubernetes without v": {change: `spec: {version: 1.32.7}`},
 		"version of Kubernetes with hash": {change: `spec: {version: v1.29.6+aba1e8d}`},
 		"minor version of Kubernetes":     {change: `spec: {version: v1.32}`, refused: "version must be a Kubernetes version"},
+		"another major version":           {change: `spec: {version: v2.32.5}`, refused: "version must be a Kubernetes version"},
+		"pre-release with leading zero":   {change: `spec: {version: v1.32.5-01}`, refused: "version must be a Kubernetes version"},
 		"empty version of Kubernetes":     {change: `spec: {version: ""}`, refused: "spec.version in body should be at least 1 chars long"},
 		"release as version of Kubernetes": {
 			change: `spec: {version: v4.19.10}`, refused: "is an OpenShift release: set distributionVersion",

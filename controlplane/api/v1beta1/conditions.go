@@ -102,6 +102,7 @@ const (
 	VersionMismatchReason                 = "VersionMismatch"
 	KubernetesVersionMismatchReason       = "KubernetesVersionMismatch"
 	UpgradeConcurrencyTooLowReason        = "UpgradeConcurrencyTooLow"
+	TopologySkipsWorkersReason            = "TopologySkipsWorkers"
 	WaitingForHostsReason                 = "WaitingForHosts"
 	WorkersNotCreatedReason               = "WorkersNotCreated"
 	InstallationOnHoldReason              = "InstallationOnHold"

@@ -73,7 +73,7 @@ type OpenshiftAssistedControlPlaneSpec struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="self.matches('^v?[0-3][.]') || !self.matches('^v?[0-9]+[.]')",message="is an OpenShift release: set distributionVersion",messageExpression="'version ' + self + ' is an OpenShift release: set distributionVersion'"
-	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="version must be a Kubernetes version such as v1.32.5"
+	// +kubebuilder:validation:XValidation:rule="self == '' || self.matches('^v?1[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-(0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*)([.](0|[1-9][0-9]*|[0-9]*[A-Za-z-][0-9A-Za-z-]*))*)?([+][0-9A-Za-z-]+([.][0-9A-Za-z-]+)*)?$')",message="version must be a Kubernetes version such as v1.32.5"
 	Version string `json:"version,omitempty"`
 
 	// machineTemplate is the template of the control-plane Machines.

@@ -112,6 +112,11 @@ func (u *Upgrader) Upgrade(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, nil
 }
 
+// unreadPeriod is how long the Kubernetes version of a release may be unreadable before the spec is assumed to be correct. A
+// registry that never answers, as on a disconnected hub, must not prevent upgrades. One that answers late must not cause
+// the upgrade to another version, which Cluster API cannot correct any more.
+const unreadPeriod = 10 * time.Minute
+
 // kubernetesOf returns what is known of the Kubernetes version of a release image. It queries a registry only if the version
 // matters: the spec has one, and an image can be requested.
 func (u *Upgrader) kubernetesOf(ctx context.Context, s *scope.Scope, image string) (upgrade.Kubernetes, error) {
@@ -119,8 +124,25 @@ func (u *Upgrader) kubernetesOf(ctx context.Context, s *scope.Scope, image strin
 		return upgrade.Kubernetes{}, nil
 	}
 	wanted, _ := s.WantedVersion()
+	key := upgradeKey(s) + " " + image
 	version, unknown, err := u.releases.KubernetesVersion(ctx, s, wanted, image)
-	return upgrade.Kubernetes{Version: version, Pending: errors.Is(unknown, release.ErrPending)}, err
+	switch {
+	case err != nil:
+		return upgrade.Kubernetes{}, err
+	case unknown == nil:
+		u.failing.Clear(key)
+		return upgrade.Kubernetes{Version: version}, nil
+	case errors.Is(unknown, release.ErrPending):
+		return upgrade.Kubernetes{Pending: true}, nil
+	}
+	if errors.Is(unknown, release.ErrNoVersion) { // the image will not get one
+		return upgrade.Kubernetes{Unknown: bound.Cause(unknown.Error())}, nil
+	}
+	left := unreadPeriod - u.clock.Now().Sub(u.failing.Since(key))
+	if left > 0 {
+		s.Again.In(left)
+	}
+	return upgrade.Kubernetes{Pending: left > 0, Unknown: bound.Cause(unknown.Error())}, nil
 }
 
 // blockUpgrade reports that the ClusterVersion, or an object related to it, cannot be read or written.

@@ -90,11 +90,12 @@ func TestUpgradeWaitsForTheKubernetesVersionOfTheRelease(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Version).To(Equal("v1.32.6"))
 
 	h.requestKubernetes("v1.33.5")
-	h.Eventually(func() []workload.UpdateRequest {
+	h.Eventually(func() string {
 		h.endDeferral()
 		h.settle()
-		return h.versions.requests
-	}).WithTimeout(time.Minute).Should(HaveLen(1))
+		return h.condition(controlplanev1.MachinesUpToDateCondition).Message
+	}).WithTimeout(time.Minute).Should(ContainSubstring("release 4.20.8 cannot be read from its image"))
+	h.Expect(h.versions.requests).To(BeEmpty(), "a registry that answers late may contradict the spec")
 }
 
 func TestKubernetesVersionAheadOfTheReleaseNamesTheReleaseToSet(t *testing.T) {

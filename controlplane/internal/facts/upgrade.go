@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
@@ -61,11 +62,17 @@ func (f *Facts) UpgradingTo() string {
 // KubernetesVersion returns the Kubernetes version that all API servers of the installed cluster run, with leading v. While
 // they are updated, or the cluster cannot be read, it is the last known one. On a hub to which the cluster was moved that
 // is the lowest of the control-plane Machines. It is "" if none is known.
+//
+// If only the build metadata differ from those of the spec, it is the version of the spec. Cluster API otherwise counts the
+// control plane as being upgraded, creates no workers, and refuses the edit that corrects the metadata.
 func (f *Facts) KubernetesVersion() string {
 	if !f.Installed() {
 		return ""
 	}
 	if now := cmp.Or(f.Workload.Kubernetes(), f.ControlPlane.Status.Version); now != "" {
+		if wanted := f.WantedKubernetes(); strings.Contains(wanted, "+") && versions.SameKubernetes(now, wanted) {
+			return wanted
+		}
 		return now
 	}
 	lowest := ""
@@ -75,6 +82,26 @@ func (f *Facts) KubernetesVersion() string {
 		}
 	}
 	return lowest
+}
+
+// TopologySkipsWorkers reports whether the topology of the Cluster upgrades the control plane by several minor versions before
+// its MachineDeployments. It does not count if the user has paused a MachineConfigPool of workers for that.
+func (f *Facts) TopologySkipsWorkers() bool {
+	if !f.chained() {
+		return false
+	}
+	paused := func(p workload.Pool) bool { return p.Paused && !p.ControlPlane() }
+	return !f.Workload.PoolsKnown || !slices.ContainsFunc(f.Workload.Pools, paused)
+}
+
+// chained reports whether the topology of the Cluster has a later minor version than the control plane gets now.
+func (f *Facts) chained() bool {
+	if f.Cluster == nil || len(f.Cluster.Spec.Topology.Workers.MachineDeployments) == 0 {
+		return false
+	}
+	end, err := versions.ParseKubernetes(f.Cluster.Spec.Topology.Version)
+	step, stepErr := versions.ParseKubernetes(f.WantedKubernetes())
+	return err == nil && stepErr == nil && end.Minor > step.Minor
 }
 
 // WantedKubernetes returns the Kubernetes version in the spec, with leading v; "" if it is omitted or invalid.
@@ -126,7 +153,9 @@ func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
 func (f *Facts) lags(m *clusterv1.Machine) bool {
 	wanted := f.WorkerVersion(m)
 	_, err := versions.ParseKubernetes(wanted)
-	return f.Installed() && staysOurs(m) && m.Status.NodeRef.IsDefined() && err == nil && !versions.AtLeast(m.Spec.Version, wanted)
+	otherMetadata := m.Spec.Version != wanted && versions.SameKubernetes(m.Spec.Version, wanted) // Cluster API compares literally
+	return f.Installed() && staysOurs(m) && m.Status.NodeRef.IsDefined() && err == nil &&
+		(otherMetadata || !versions.AtLeast(m.Spec.Version, wanted))
 }
 
 // staysOurs reports whether a worker is ours, and is not being deleted.
@@ -154,10 +183,11 @@ func (f *Facts) FollowedVersion(m *clusterv1.Machine) string {
 }
 
 // NeedsPools reports whether the MachineConfigPools of the cluster are needed although it is not being
-// upgraded any more. This is so while workers lag behind, or did so at the last inspection.
+// upgraded. This is so while workers lag behind, or did so at the last inspection, and before a topology is upgraded by
+// several minor versions.
 func (f *Facts) NeedsPools() bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 ||
+	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || f.chained() ||
 		len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace))
 }
 

@@ -43,7 +43,7 @@ func (w *MetadataWriter) PublishServerCA(ctx context.Context, s *scope.Scope) (b
 // PublishRelease publishes the release that the installed cluster runs in the AgentClusterInstall. The bootstrap provider
 // boots hosts that join the cluster with the discovery image of that release.
 func (w *MetadataWriter) PublishRelease(ctx context.Context, s *scope.Scope) (bool, error) {
-	runs := s.Workload.OpenShiftVersion
+	runs := cmp.Or(s.Workload.OpenShiftVersion, s.ControlPlane.Status.DistributionVersion)
 	if !s.Installed() || runs == "" || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
 		s.Install.Annotations[bootstrapv1.RunningReleaseAnnotation] == runs {
 		return true, nil

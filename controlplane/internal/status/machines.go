@@ -185,7 +185,8 @@ func (v *View) kubernetesMismatch() string {
 	}
 	mismatch := fmt.Sprintf("spec.version is %s, but release %s, which runs, has Kubernetes %s. ", wanted, v.Workload.OpenShiftVersion, runs)
 	if versions.AtLeast(wanted, runs) {
-		return mismatch + fmt.Sprintf("Set spec.distributionVersion to a release with Kubernetes %s. Until then nothing is upgraded", wanted)
+		return mismatch + fmt.Sprintf("Set spec.distributionVersion to a release with Kubernetes %s. Until then nothing is upgraded. If no "+
+			"release has that version, see docs/operations/upgrading.md", wanted)
 	}
 	return mismatch + fmt.Sprintf("Set spec.version %s to %s. If Cluster API refuses the version of the topology, see "+
 		"docs/operations/upgrading.md", inTopology, runs)

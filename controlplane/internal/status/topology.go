@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -25,7 +26,7 @@ func (v *View) topologyUpgradeable() *metav1.Condition {
 	if set, err := strconv.Atoi(v.Cluster.Annotations[annotation]); err == nil {
 		concurrency = set
 	}
-	hash := v.missingHash()
+	hash := v.otherHash()
 	switch {
 	case deployments == 0:
 		return nil
@@ -37,7 +38,7 @@ func (v *View) topologyUpgradeable() *metav1.Condition {
 		return &c
 	case hash != "":
 		c := condition.False(controlplanev1.TopologyUpgradeableCondition, controlplanev1.KubernetesVersionMismatchReason, fmt.Sprintf(
-			"The version %s of the topology lacks the hash that kubelets report: %s. Cluster API 1.14 and newer compares the versions "+
+			"The version %s of the topology does not have the hash that kubelets report: %s. Cluster API 1.14 and newer compares the versions "+
 				"literally and then upgrades no topology. Set spec.topology.version to %s before the update of Cluster API",
 			v.WantedKubernetes(), hash, hash))
 		return &c
@@ -56,12 +57,12 @@ func (v *View) topologyUpgrades() bool {
 	return v.AwaitsRelease() || v.Workload.Upgrading != "" || v.RequiredKubernetes() != runs
 }
 
-// missingHash returns the version that the kubelets report with a hash if the spec has the same version without; "" otherwise.
-func (v *View) missingHash() string {
-	runs, err := versions.ParseKubernetes(v.KubernetesVersion())
-	wanted, wantedErr := versions.ParseKubernetes(v.WantedKubernetes())
-	if err != nil || wantedErr != nil || len(runs.Build) == 0 || len(wanted.Build) > 0 || !wanted.EQ(runs) {
+// otherHash returns the version that the kubelets report if the spec has the same version with another hash, or without
+// one; "" otherwise.
+func (v *View) otherHash() string {
+	runs, wanted := v.Workload.Kubernetes(), v.WantedKubernetes()
+	if runs == wanted || !versions.SameKubernetes(runs, wanted) || !strings.Contains(runs, "+") {
 		return ""
 	}
-	return v.KubernetesVersion()
+	return runs
 }

@@ -52,6 +52,10 @@ func TestTopologyUpgradeable(t *testing.T) {
 			release: "4.16.2", version: "v1.29.6", deployments: 1, workload: withHash,
 			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version to v1.29.6+aba1e8d",
 		},
+		"another hash": {
+			release: "4.16.2", version: "v1.29.6+bbb1e8d", deployments: 1, workload: withHash,
+			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version to v1.29.6+aba1e8d",
+		},
 		"with the hash": {release: "4.16.2", version: "v1.29.6+aba1e8d", deployments: 1, workload: withHash},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -96,7 +96,7 @@ var urgentReasons = []string{
 	controlplanev1.NodeWithoutMachineReason,
 	controlplanev1.ReregisteredReason,
 	controlplanev1.KubeconfigRefusedReason, controlplanev1.VersionChangeNotSupportedReason,
-	controlplanev1.KubernetesVersionMismatchReason, controlplanev1.UpgradeConcurrencyTooLowReason,
+	controlplanev1.KubernetesVersionMismatchReason, controlplanev1.UpgradeConcurrencyTooLowReason, controlplanev1.TopologySkipsWorkersReason,
 	controlplanev1.VersionMismatchReason,
 	controlplanev1.ClusterVersionUnavailableReason,
 	controlplanev1.UpgradeFailingReason,

@@ -40,9 +40,12 @@ func pending(f *facts.Facts) bool { return f.Workload.Rollout != nil && f.Worklo
 
 // Kubernetes is what is known of the Kubernetes version of the release in the spec.
 type Kubernetes struct {
-	// Version is the version in the release image; "" if it is unknown. Pending is true while it is being read.
+	// Version is the version in the release image; "" if it is unknown.
 	Version string
+	// Pending is true while the version is read, or the query is repeated after a failure. Unknown is the cause of the
+	// failure, for messages; "" if there is none.
 	Pending bool
+	Unknown string
 }
 
 // Image returns the image that would be requested; "" if none can be.
@@ -79,7 +82,7 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 			"the cluster queries the channel %s for releases: waiting for the result", channel)
 	}
 	for _, check := range []func(*facts.Facts, semver.Version, *workload.ClusterVersion) *decision.Blocker{
-		inProgress, rolledBack, skipped,
+		inProgress, rolledBack, skipped, skippedWorkers,
 		foreignRequest,
 	} {
 		if blocker := check(f, wanted, seen); blocker != nil {
@@ -100,11 +103,18 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 		return request, watched(controlplanev1.VersionMismatchReason,
 			"another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
 				"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
+	case kubernetes.Pending && kubernetes.Unknown != "":
+		return request, unwatched(controlplanev1.UpgradeInProgressReason, "The Kubernetes version of release %s cannot be read from its image: "+
+			"%s. The query is repeated. If it fails for 10 minutes, spec.version is assumed to be correct", wanted, kubernetes.Unknown)
 	case kubernetes.Pending:
 		return request, watched(controlplanev1.UpgradeInProgressReason, "Reading the Kubernetes version of release %s from its image", wanted)
 	}
 	request.Update, request.Tolerated = update, tolerated(f, seen)
-	return request, requestedNow(f, wanted, seen)
+	blocker = requestedNow(f, wanted, seen)
+	if kubernetes.Unknown != "" {
+		blocker.Message += ". Its Kubernetes version could not be read, and spec.version is assumed to be correct: " + kubernetes.Unknown
+	}
+	return request, blocker
 }
 
 // requested reports whether the update was already requested. A request of another client for a recommended
@@ -156,6 +166,19 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 		}
 	}
 	return names
+}
+
+// skippedWorkers blocks the first of several minor versions of a topology while the hosts of its MachineDeployments would
+// follow. Cluster API has not planned that version for them. From 1.14 on it upgrades nothing any more when their kubelets
+// have it.
+func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
+	if !f.TopologySkipsWorkers() {
+		return nil
+	}
+	return unwatched(controlplanev1.TopologySkipsWorkersReason, "v%s is not requested yet: the topology of Cluster %s is upgraded to %s by "+
+		"several minor versions, and the hosts of its MachineDeployments would follow each of them, after which Cluster API upgrades nothing. "+
+		"Pause the MachineConfigPools of these hosts until the control plane has the last version. This restarts and wipes no host",
+		wanted, f.Cluster.Name, f.Cluster.Spec.Topology.Version)
 }
 
 // otherKubernetes blocks a release that does not have the Kubernetes version in the spec. Otherwise the kubelets of the

@@ -509,13 +509,17 @@ func TestKubernetesVersionOfTheRelease(t *testing.T) {
 		requested        bool
 		message          string
 	}{
-		"no version":                         {release: "4.20.1", requested: true},
-		"the version of the release":         {"4.20.1", "v1.33.4", Kubernetes{Version: "v1.33.4"}, true, ""},
-		"the release first":                  {"4.20.1", "v1.32.6", Kubernetes{Version: "v1.33.4"}, false, "has Kubernetes v1.33.4"},
-		"a wrong patch":                      {"4.20.1", "v1.33.5", Kubernetes{Version: "v1.33.4"}, false, "to v1.33.4"},
-		"unknown, the patch is believed":     {"4.20.1", "v1.33.5", Kubernetes{}, true, ""},
-		"unknown, another minor version":     {"4.20.1", "v1.32.6", Kubernetes{}, false, "has Kubernetes 1.33"},
-		"being read":                         {"4.20.1", "v1.33.4", Kubernetes{Pending: true}, false, "Reading the Kubernetes version"},
+		"no version":                     {release: "4.20.1", requested: true},
+		"the version of the release":     {"4.20.1", "v1.33.4", Kubernetes{Version: "v1.33.4"}, true, ""},
+		"the release first":              {"4.20.1", "v1.32.6", Kubernetes{Version: "v1.33.4"}, false, "has Kubernetes v1.33.4"},
+		"a wrong patch":                  {"4.20.1", "v1.33.5", Kubernetes{Version: "v1.33.4"}, false, "to v1.33.4"},
+		"unknown, the patch is believed": {"4.20.1", "v1.33.5", Kubernetes{}, true, ""},
+		"unknown, another minor version": {"4.20.1", "v1.32.6", Kubernetes{}, false, "has Kubernetes 1.33"},
+		"being read":                     {"4.20.1", "v1.33.4", Kubernetes{Pending: true}, false, "Reading the Kubernetes version"},
+		"failed, and is tried again": {
+			"4.20.1", "v1.33.4", Kubernetes{Pending: true, Unknown: "no route"}, false, "from its image: no route",
+		},
+		"failed for long":                    {"4.20.1", "v1.33.4", Kubernetes{Unknown: "no route"}, true, "assumed to be correct: no route"},
 		"the version first":                  {"4.19.3", "v1.33.4", Kubernetes{}, false, ""},
 		"a release with the running version": {"4.20.1", "v1.33.4+aba1e8d", Kubernetes{Version: "v1.33.4"}, true, ""},
 	} {
@@ -529,6 +533,22 @@ func TestKubernetesVersionOfTheRelease(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A topology that is upgraded by several minor versions upgrades the control plane first, and its workers once.
+func TestWorkersThatATopologySkipsMustBePaused(t *testing.T) {
+	g, w := NewWithT(t), newWorld()
+	w.spec().Version = "v1.33.4"
+	w.Cluster = &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: "c1"}}
+	w.Cluster.Spec.Topology.Version = "v1.34.2"
+	w.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, 1)
+	request, blocker := Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
+	g.Expect(request.Empty()).To(BeTrue())
+	g.Expect(blocker.Reason).To(Equal(controlplanev1.TopologySkipsWorkersReason))
+
+	w.Workload.PoolsKnown, w.Workload.Pools = true, []workload.Pool{{Name: "worker", Paused: true}}
+	request, _ = Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
+	g.Expect(request.Update).NotTo(BeNil())
 }
 
 func TestRequestIsWithdrawnForAnotherKubernetesVersion(t *testing.T) {

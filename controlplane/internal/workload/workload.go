@@ -110,7 +110,7 @@ func (s *State) Kubernetes() string {
 		return ""
 	}
 	switch same := versions.SameKubernetes(s.APIServersVersion, s.KubernetesVersion); {
-	case same, err == nil && s.Upgrading == "" && reported.Major == 0:
+	case same, err == nil && s.Upgrading == "" && reported.Major == 0 && s.OpenShiftVersion != "" && s.UnreadSince.IsZero():
 		return s.KubernetesVersion
 	case reported.Major == 0:
 		return ""

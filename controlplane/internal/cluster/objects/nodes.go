@@ -102,10 +102,11 @@ func nodeOf(n *corev1.Node) workload.Node {
 	}
 }
 
-// kubeletVersion returns the version that the kubelet of a Node reports; "" if it is not a version.
+// kubeletVersion returns the version that the kubelet of a Node reports; "" if it is not a version with leading v. Cluster API
+// adds the v to a version without, which then is not that of the kubelet.
 func kubeletVersion(n *corev1.Node) string {
 	version := bound.Identifier(n.Status.NodeInfo.KubeletVersion, LongestVersion)
-	if _, err := versions.ParseKubernetes(version); err != nil {
+	if _, err := versions.ParseKubernetes(version); err != nil || !strings.HasPrefix(version, "v") {
 		return ""
 	}
 	return kube.Intern(version)

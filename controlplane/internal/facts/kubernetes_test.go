@@ -1,0 +1,103 @@
+package facts_test
+
+import (
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+)
+
+// installed returns the facts of an installed cluster with Kubernetes versions of its spec and API servers.
+func installed(wanted, runs string) *facts.Facts {
+	f := sample.Facts(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Version = wanted
+		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+	})
+	f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.16.2", KubernetesVersion: runs}
+	f.Decide()
+	return f
+}
+
+// Cluster API compares versions literally, with their build metadata.
+func TestFollowedVersion(t *testing.T) {
+	for situation, tc := range map[string]struct{ machine, set, kubelet, want string }{
+		"no version, installed":             {"", "", "v1.32.7", "v1.32.7"},
+		"no version, as the kubelet":        {"v1.32.7", "", "v1.32.7", ""},
+		"no version, upgraded":              {"v1.32.7", "", "v1.33.5", "v1.33.5"},
+		"no version, other hash":            {"v1.29.6+aaa", "", "v1.29.6+bbb", "v1.29.6+bbb"},
+		"as the MachineDeployment":          {"v1.32.7", "v1.32.7", "v1.33.5", ""},
+		"the kubelet is behind":             {"v1.32.7", "v1.33.5", "v1.32.7", ""},
+		"the kubelet follows":               {"v1.32.7", "v1.33.5", "v1.33.5", "v1.33.5"},
+		"the MachineDeployment gets a hash": {"v1.29.6", "v1.29.6+aaa", "v1.29.6+aaa", "v1.29.6+aaa"},
+		"the MachineDeployment loses it":    {"v1.29.6+aaa", "v1.29.6", "v1.29.6+aaa", "v1.29.6"},
+		"another hash":                      {"v1.29.6+aaa", "v1.29.6+bbb", "v1.29.6+bbb", "v1.29.6+bbb"},
+		"an older MachineDeployment":        {"v1.33.5", "v1.32.7", "v1.33.5", ""},
+		"a release as version":              {"v1.32.7", "v4.20.8", "v1.33.5", ""},
+		"the kubelet is unknown":            {"v1.32.7", "", "", ""},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := installed("", "v1.33.5")
+			m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: "w", OwnerReferences: []metav1.OwnerReference{
+				{Kind: "MachineSet", Name: "s", UID: "s", Controller: ptr.To(true)},
+			}}}
+			m.Spec.Version, m.Spec.Bootstrap.ConfigRef.Kind, m.Status.NodeRef.Name = tc.machine, workers.ConfigKind, "w"
+			f.Workers, f.Sets = []*clusterv1.Machine{m}, map[types.UID]workers.MachineSet{"s": {Version: tc.set}}
+			f.Workload.Nodes = []workload.Node{{Name: "w", KubeletVersion: tc.kubelet}}
+			NewWithT(t).Expect(f.FollowedVersion(m)).To(Equal(tc.want))
+		})
+	}
+}
+
+// Cluster API counts a control plane whose build metadata differ as being upgraded. It then accepts no other version.
+func TestReportedVersionHasTheMetadataOfTheSpec(t *testing.T) {
+	for _, tc := range [][3]string{
+		{"v1.29.6+aaa", "v1.29.6+bbb", "v1.29.6+aaa"},
+		{"v1.29.6", "v1.29.6+bbb", "v1.29.6+bbb"},
+		{"v1.30.5", "v1.29.6+bbb", "v1.29.6+bbb"},
+		{"", "v1.29.6+bbb", "v1.29.6+bbb"},
+	} {
+		NewWithT(t).Expect(installed(tc[0], tc[1]).KubernetesVersion()).To(Equal(tc[2]), "%v", tc)
+	}
+}
+
+func TestTopologySkipsWorkers(t *testing.T) {
+	paused, master := workload.Pool{Name: "worker", Paused: true}, workload.Pool{Name: "master", Paused: true}
+	for situation, tc := range map[string]struct {
+		step, end   string
+		deployments int
+		known       bool
+		pools       []workload.Pool
+		want        bool
+	}{
+		"one minor version":                {"v1.33.5", "v1.33.5", 1, true, nil, false},
+		"several":                          {"v1.32.7", "v1.33.5", 1, true, nil, true},
+		"several, pools unknown":           {"v1.32.7", "v1.33.5", 1, false, []workload.Pool{paused}, true},
+		"several, paused pool":             {"v1.32.7", "v1.33.5", 1, true, []workload.Pool{paused}, false},
+		"several, only masters are paused": {"v1.32.7", "v1.33.5", 1, true, []workload.Pool{master}, true},
+		"several, no workers":              {"v1.32.7", "v1.33.5", 0, true, nil, false},
+		"another patch":                    {"v1.33.4", "v1.33.5", 1, true, nil, false},
+		"no version":                       {"", "v1.33.5", 1, true, nil, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), installed(tc.step, "v1.31.2")
+			f.Cluster = &clusterv1.Cluster{}
+			f.Cluster.Spec.Topology.Version = tc.end
+			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, tc.deployments)
+			f.Workload.PoolsKnown, f.Workload.Pools = tc.known, tc.pools
+			g.Expect(f.TopologySkipsWorkers()).To(Equal(tc.want))
+			if tc.want {
+				g.Expect(f.NeedsPools()).To(BeTrue(), "the pools decide")
+			}
+		})
+	}
+	NewWithT(t).Expect((&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}).TopologySkipsWorkers()).To(BeFalse())
+}
