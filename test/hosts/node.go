@@ -45,7 +45,7 @@ func (h *Host) join(ctx context.Context, inst *installation) bool {
 		}
 		err = changeNodeStatus(ctx, c, node.Name, func(n *corev1.Node) {
 			if kubelet := n.Status.NodeInfo.KubeletVersion; kubelet != "" { // an upgrade may have changed it
-				status.NodeInfo.KubeletVersion, status.NodeInfo.KubeProxyVersion = kubelet, kubelet
+				status.NodeInfo.KubeletVersion = kubelet
 			}
 			status.DeepCopyInto(&n.Status)
 			uid = n.UID
@@ -77,7 +77,7 @@ func (h *Host) newNode(ctx context.Context, inst *installation) (*corev1.Node, e
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: identity.name, Labels: identity.labels}}
 	node.Spec = corev1.NodeSpec{ProviderID: identity.providerID, Taints: identity.taints}
 	node.Status.NodeInfo = corev1.NodeSystemInfo{
-		SystemUUID: hardware.UUID, MachineID: hardware.UUID, KubeletVersion: kubelet, KubeProxyVersion: kubelet,
+		SystemUUID: hardware.UUID, MachineID: hardware.UUID, KubeletVersion: kubelet,
 		OperatingSystem: "linux", Architecture: goArchitecture(hardware.Architecture),
 		OSImage: "Red Hat Enterprise Linux CoreOS", ContainerRuntimeVersion: "cri-o://1.33.0",
 	}

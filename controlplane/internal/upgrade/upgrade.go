@@ -103,18 +103,28 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 		return request, watched(controlplanev1.VersionMismatchReason,
 			"another client requested another image of v%s from the cluster: %s. Withdraw the request in the cluster (oc adm upgrade --clear), "+
 				"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
-	case kubernetes.Pending && kubernetes.Unknown != "":
-		return request, unwatched(controlplanev1.UpgradeInProgressReason, "The Kubernetes version of release %s cannot be read from its image: "+
-			"%s. The query is repeated. If it fails for 10 minutes, spec.version is assumed to be correct", wanted, kubernetes.Unknown)
 	case kubernetes.Pending:
-		return request, watched(controlplanev1.UpgradeInProgressReason, "Reading the Kubernetes version of release %s from its image", wanted)
+		return request, reading(wanted, kubernetes.Unknown)
 	}
 	request.Update, request.Tolerated = update, tolerated(f, seen)
-	blocker = requestedNow(f, wanted, seen)
-	if kubernetes.Unknown != "" {
-		blocker.Message += ". Its Kubernetes version could not be read, and spec.version is assumed to be correct: " + kubernetes.Unknown
+	return request, assuming(requestedNow(f, wanted, seen), kubernetes.Unknown)
+}
+
+// reading waits for the Kubernetes version of a release, or for the next query after a failure.
+func reading(wanted semver.Version, failure string) *decision.Blocker {
+	if failure == "" {
+		return watched(controlplanev1.UpgradeInProgressReason, "Reading the Kubernetes version of release %s from its image", wanted)
 	}
-	return request, blocker
+	return unwatched(controlplanev1.UpgradeInProgressReason, "The Kubernetes version of release %s cannot be read from its image: %s. The "+
+		"query is repeated. If it fails for 10 minutes, spec.version is assumed to be correct", wanted, failure)
+}
+
+// assuming adds to the wait for a requested release that its Kubernetes version could not be read.
+func assuming(wait *decision.Blocker, failure string) *decision.Blocker {
+	if failure != "" {
+		wait.Message += ". Its Kubernetes version could not be read, and spec.version is assumed to be correct: " + failure
+	}
+	return wait
 }
 
 // requested reports whether the update was already requested. A request of another client for a recommended
