@@ -42,7 +42,7 @@ func machineSet(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects 
 }
 
 func TestCanUpdateMachineSet(t *testing.T) {
-	upgraded := workload.State{Connected: true, KubernetesVersion: "v1.32.8"}
+	upgraded := workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8"}
 	patch := `{"spec":{"template":{"spec":{"version":"v1.32.8"}}}}`
 	for name, test := range map[string]struct {
 		current, wanted hooksv1.CanUpdateMachineSetRequestObjects
@@ -113,25 +113,29 @@ func TestUpdateMachine(t *testing.T) {
 		version, wanted string
 		waits           string
 	}{
-		"Node runs the version":     {known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.8")})},
-		"Node runs a newer version": {known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.9", Nodes: node("v1.32.9")})},
+		"Node runs the version": {known: of(workload.State{
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", Nodes: node("v1.32.8"),
+		})},
+		"Node runs a newer version": {known: of(workload.State{
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.9", Nodes: node("v1.32.9"),
+		})},
 		"API down after the update": {known: of(workload.State{Nodes: node("v1.32.8")})},
 		"no version":                {version: "-", wanted: "-", known: observed{}},
 		"version reverted": {wanted: "v1.32.7", known: of(workload.State{
-			Connected: true, KubernetesVersion: "v1.32.7",
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.7",
 			Nodes: node("v1.32.7"),
 		})},
 		"MachineDeployment is newer": {wanted: "v1.32.9", known: of(workload.State{
-			Connected: true, KubernetesVersion: "v1.32.8",
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8",
 			Nodes: node("v1.32.7"),
 		}), waits: "the kubelet of Node n1 has version v1.32.7"},
 		"Node runs the old version": {
-			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7")}),
 			waits: "the kubelet of Node n1 has version v1.32.7, its MachineConfigPool has not updated it to v1.32.8 yet",
 		},
 		"paused pool": {
 			known: of(workload.State{
-				Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
+				Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
 				Pools: []workload.Pool{
 					{Name: "gpu", Degraded: "disk full"},
 					{Name: "infra", Behind: true},
@@ -141,23 +145,23 @@ func TestUpdateMachine(t *testing.T) {
 			waits: "to v1.32.8 yet (gpu, worker paused or degraded: see",
 		},
 		"no pool is paused": {known: of(workload.State{
-			Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", Nodes: node("v1.32.7"),
 			Pools: []workload.Pool{{Name: "infra", Behind: true}},
 		}), waits: "to v1.32.8 yet"},
 		"cluster runs a newer version": {
-			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.9", Nodes: node("v1.32.7")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.9", Nodes: node("v1.32.7")}),
 			waits: "the kubelet of Node n1 has version v1.32.7, its MachineConfigPool",
 		},
 		"cluster is being upgraded": {known: of(workload.State{
-			Connected: true, KubernetesVersion: "v1.32.8", APIServersVersion: "1.32.8", Upgrading: "4.19.11",
+			Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", APIServersVersion: "1.32.8", Upgrading: "4.19.11",
 			Nodes: node("v1.32.7"),
 		}), waits: "the kubelet of Node n1 has version v1.32.7"},
 		"cluster is not upgraded": {
-			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.7", Nodes: node("v1.32.7")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.7", Nodes: node("v1.32.7")}),
 			waits: "The API servers of the cluster run v1.32.7, not v1.32.8",
 		},
 		"kubelet reports no version yet": {
-			known: of(workload.State{Connected: true, KubernetesVersion: "v1.32.8", Nodes: node("")}),
+			known: of(workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8", Nodes: node("")}),
 			waits: "the kubelet of Node n1 reports no version yet",
 		},
 		"cluster state unknown":   {known: of(workload.State{}), waits: "the API server of the cluster does not answer"},
