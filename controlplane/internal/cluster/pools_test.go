@@ -87,7 +87,7 @@ func TestPoolsAreWatchedDuringUpgrade(t *testing.T) {
 	s.put(versionsPath, upgrading)
 	h.Eventually(h.visits).Should(Receive(), "the cluster must be visited")
 	h.visit(t.Context())
-	h.Expect(h.Observe(clusterKey)).To(And(HaveField("PoolsKnown", true), HaveField("Pools",
+	h.Expect(h.Observe(clusterKey)).To(And(HaveField("PoolsKnown", true), HaveField("UnpausedPools", BeEmpty()), HaveField("Pools",
 		ConsistOf(workload.Pool{Name: "worker", Paused: true}))))
 	h.Eventually(func() int { return s.watched(poolsPath) }).Should(Equal(1))
 
@@ -97,7 +97,8 @@ func TestPoolsAreWatchedDuringUpgrade(t *testing.T) {
 	s.put(poolsPath, poolWith(poolBehind))
 	h.Expect(h.observeChange().Pools).To(ConsistOf(workload.Pool{Name: "worker", Behind: true}), "without another visit")
 	s.put(poolsPath, poolWith(nil))
-	h.Expect(h.observeChange()).To(And(HaveField("PoolsKnown", true), HaveField("Pools", BeEmpty())))
+	h.Expect(h.observeChange()).To(And(HaveField("PoolsKnown", true), HaveField("Pools", BeEmpty()),
+		HaveField("UnpausedPools", ConsistOf("worker"))))
 	h.Expect(h.visits).NotTo(Receive())
 
 	s.put(versionsPath, clusterVersionOf("4.20.1"))

@@ -70,29 +70,27 @@ func TestReportedVersionHasTheMetadataOfTheSpec(t *testing.T) {
 }
 
 func TestTopologySkipsWorkers(t *testing.T) {
-	paused, master := workload.Pool{Name: "worker", Paused: true}, workload.Pool{Name: "master", Paused: true}
 	for situation, tc := range map[string]struct {
 		step, end   string
 		deployments int
 		known       bool
-		pools       []workload.Pool
+		unpaused    []string
 		want        bool
 	}{
-		"one minor version":                {"v1.33.5", "v1.33.5", 1, true, nil, false},
-		"several":                          {"v1.32.7", "v1.33.5", 1, true, nil, true},
-		"several, pools unknown":           {"v1.32.7", "v1.33.5", 1, false, []workload.Pool{paused}, true},
-		"several, paused pool":             {"v1.32.7", "v1.33.5", 1, true, []workload.Pool{paused}, false},
-		"several, only masters are paused": {"v1.32.7", "v1.33.5", 1, true, []workload.Pool{master}, true},
-		"several, no workers":              {"v1.32.7", "v1.33.5", 0, true, nil, false},
-		"another patch":                    {"v1.33.4", "v1.33.5", 1, true, nil, false},
-		"no version":                       {"", "v1.33.5", 1, true, nil, false},
+		"one minor version":      {"v1.33.5", "v1.33.5", 1, true, []string{"worker"}, false},
+		"several":                {"v1.32.7", "v1.33.5", 1, true, []string{"worker"}, true},
+		"several, pools unknown": {"v1.32.7", "v1.33.5", 1, false, nil, true},
+		"several, paused pools":  {"v1.32.7", "v1.33.5", 1, true, nil, false},
+		"several, no workers":    {"v1.32.7", "v1.33.5", 0, true, nil, false},
+		"another patch":          {"v1.33.4", "v1.33.5", 1, true, []string{"worker"}, false},
+		"no version":             {"", "v1.33.5", 1, true, []string{"worker"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), installed(tc.step, "v1.31.2")
 			f.Cluster = &clusterv1.Cluster{}
 			f.Cluster.Spec.Topology.Version = tc.end
 			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, tc.deployments)
-			f.Workload.PoolsKnown, f.Workload.Pools = tc.known, tc.pools
+			f.Workload.PoolsKnown, f.Workload.UnpausedPools = tc.known, tc.unpaused
 			g.Expect(f.TopologySkipsWorkers()).To(Equal(tc.want))
 			if tc.want {
 				g.Expect(f.NeedsPools()).To(BeTrue(), "the pools decide")

@@ -11,7 +11,6 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
@@ -85,13 +84,9 @@ func (f *Facts) KubernetesVersion() string {
 }
 
 // TopologySkipsWorkers reports whether the topology of the Cluster upgrades the control plane by several minor versions before
-// its MachineDeployments. It does not count if the user has paused a MachineConfigPool of workers for that.
+// its MachineDeployments. It does not count if all MachineConfigPools of workers are known to be paused.
 func (f *Facts) TopologySkipsWorkers() bool {
-	if !f.chained() {
-		return false
-	}
-	paused := func(p workload.Pool) bool { return p.Paused && !p.ControlPlane() }
-	return !f.Workload.PoolsKnown || !slices.ContainsFunc(f.Workload.Pools, paused)
+	return f.chained() && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
 }
 
 // chained reports whether the topology of the Cluster has a later minor version than the control plane gets now.

@@ -182,13 +182,17 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 // follow. Cluster API has not planned that version for them. From 1.14 on it upgrades nothing any more when their kubelets
 // have it.
 func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
-	if !f.TopologySkipsWorkers() {
+	switch {
+	case !f.TopologySkipsWorkers():
 		return nil
+	case !f.Workload.PoolsKnown:
+		return unwatched(controlplanev1.UpgradeInProgressReason,
+			"v%s is not requested yet: waiting for the MachineConfigPools of the cluster to be read", wanted)
 	}
 	return unwatched(controlplanev1.TopologySkipsWorkersReason, "v%s is not requested yet: the topology of Cluster %s is upgraded to %s by "+
 		"several minor versions, and the hosts of its MachineDeployments would follow each of them, after which Cluster API upgrades nothing. "+
-		"Pause the MachineConfigPools of these hosts until the control plane has the last version. This restarts and wipes no host",
-		wanted, f.Cluster.Name, f.Cluster.Spec.Topology.Version)
+		"Pause these MachineConfigPools until the control plane has the last version, which restarts and wipes no host: %s",
+		wanted, f.Cluster.Name, f.Cluster.Spec.Topology.Version, bound.List(f.Workload.UnpausedPools))
 }
 
 // otherKubernetes blocks a release that does not have the Kubernetes version in the spec. Otherwise the kubelets of the

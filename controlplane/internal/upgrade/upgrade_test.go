@@ -544,9 +544,16 @@ func TestWorkersThatATopologySkipsMustBePaused(t *testing.T) {
 	w.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, 1)
 	request, blocker := Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
 	g.Expect(request.Empty()).To(BeTrue())
-	g.Expect(blocker.Reason).To(Equal(controlplanev1.TopologySkipsWorkersReason))
+	g.Expect(blocker.Reason).To(Equal(controlplanev1.UpgradeInProgressReason), "the pools are not known")
 
-	w.Workload.PoolsKnown, w.Workload.Pools = true, []workload.Pool{{Name: "worker", Paused: true}}
+	w.Workload.PoolsKnown, w.Workload.UnpausedPools = true, []string{"gpu"}
+	w.Workload.Pools = []workload.Pool{{Name: "worker", Paused: true}}
+	request, blocker = Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
+	g.Expect(request.Empty()).To(BeTrue())
+	g.Expect(blocker.Reason).To(Equal(controlplanev1.TopologySkipsWorkersReason))
+	g.Expect(blocker.Message).To(HaveSuffix(": gpu"))
+
+	w.Workload.UnpausedPools = nil
 	request, _ = Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
 	g.Expect(request.Update).NotTo(BeNil())
 }

@@ -76,6 +76,9 @@ type State struct {
 	// upgrade and while pools matter (see Facts.PoolsMatter). PoolsKnown is true if they were read.
 	Pools      []Pool
 	PoolsKnown bool
+	// UnpausedPools are the MachineConfigPools of workers that have Nodes and are not paused, by name. They are
+	// read together with Pools.
+	UnpausedPools []string
 	// Restarts lists the planned changes for which the API server or control-plane hosts restart, by the last
 	// inspection. It stays while there is no connection. An upgrade is not among them: the status of the
 	// control plane records it.

@@ -29,15 +29,21 @@ func readPools(ctx context.Context, c client.Client) (string, func(*State), erro
 		return "", nil, fmt.Errorf("cannot list the MachineConfigPools of the workload cluster: %w", err)
 	}
 	var found []workload.Pool
+	var unpaused []string
 	for i := range list.Items {
-		if pool := PoolOf(&list.Items[i]); pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind) {
+		pool := PoolOf(&list.Items[i])
+		if pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind) {
 			found = append(found, pool)
 		}
+		if !pool.Paused && !pool.ControlPlane() && list.Items[i].Status.MachineCount > 0 {
+			unpaused = append(unpaused, pool.Name)
+		}
 	}
+	slices.Sort(unpaused)
 	slices.SortFunc(found, func(a, b workload.Pool) int { return cmp.Compare(a.Name, b.Name) })
 	// The names in our status are unique.
 	found = slices.CompactFunc(found, func(a, b workload.Pool) bool { return a.Name == b.Name })
-	return list.ResourceVersion, func(s *State) { s.pools = found }, nil
+	return list.ResourceVersion, func(s *State) { s.pools, s.unpaused = found, unpaused }, nil
 }
 
 // degradations are the conditions that explain why a pool is degraded. The condition Degraded itself has no

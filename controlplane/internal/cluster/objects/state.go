@@ -24,9 +24,10 @@ type State struct {
 	// requestsRead is when the CertificateSigningRequests were last read.
 	requestsRead time.Time
 	nodes        nodeList
-	// pools are the MachineConfigPools to report.
-	pools  []workload.Pool
-	tokens sets.Set[types.UID]
+	// pools are the MachineConfigPools to report, unpaused the names of pools of workers that are not paused.
+	unpaused []string
+	pools    []workload.Pool
+	tokens   sets.Set[types.UID]
 	// latestRequest is the UID of the newest CertificateSigningRequest of a kubelet.
 	latestRequest types.UID
 	// serverCA are the certificate authorities (PEM) of the machine config server.
@@ -50,7 +51,7 @@ func (s *State) View(isCurrent func(Resource) bool) workload.State {
 		seen.ServerCA = s.serverCA
 	}
 	if isCurrent(pools) {
-		seen.Pools, seen.PoolsKnown = slices.Clone(s.pools), true
+		seen.Pools, seen.UnpausedPools, seen.PoolsKnown = slices.Clone(s.pools), s.unpaused, true
 	}
 	seen.Nodes = append(seen.Nodes, s.nodes...)
 	if r := s.released(); r != nil {
