@@ -1,6 +1,7 @@
 package machines
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -58,13 +59,11 @@ func upToDateCondition(f *facts.Facts, m *clusterv1.Machine) metav1.Condition {
 		Reason:             clusterv1.MachineUpToDateReason,
 		ObservedGeneration: m.Generation,
 	}
-	required := f.RequiredKubernetes()
-	if runs := f.MachineVersion(m); versions.SameKubernetes(runs, required) {
-		required = runs // with the hash of the kubelet
-	}
-	if required != "" && m.Spec.Version != required {
+	// The version in the spec follows that of the kubelet, and the cache shows it later.
+	version, required := cmp.Or(f.MachineVersion(m), m.Spec.Version), f.RequiredKubernetes()
+	if required != "" && !versions.SameKubernetes(version, required) {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason
-		c.Message = fmt.Sprintf("* Version %s, %s required", m.Spec.Version, required)
+		c.Message = fmt.Sprintf("* Version %s, %s required", version, required)
 	}
 	return c
 }
