@@ -272,20 +272,22 @@ func (w *world) describe(cluster *lab.Cluster) {
 	g := NewWithT(w)
 	state, err := cluster.State(w.Context())
 	g.Expect(err).NotTo(HaveOccurred())
+	key := cluster.Namespace + "/" + cluster.Name
 	lines := []string{
-		`Cluster/` + cluster.Name + `\s+4/4\s+4\s+4\s+4`,
-		`├─ClusterInfrastructure - Metal3Cluster/` + cluster.Name,
-		`├─ControlPlane - OpenshiftAssistedControlPlane/` + cluster.Name + `\s+3/3\s+3\s+3\s+3`,
+		`Cluster ` + key + `\s+4/4\s+4\s+4\s+4`,
+		`├─Metal3Cluster ` + key,
+		`├─OpenshiftAssistedControlPlane ` + key + `\s+3/3\s+3\s+3\s+3`,
 		`└─Workers`,
-		`└─MachineDeployment/` + cluster.Name + `-worker\s+1/1\s+1\s+1\s+1`,
+		`└─MachineDeployment ` + key + `-worker,?\s+1/1\s+1\s+1\s+1`,
 		`─Installed\s+True\s+Installed`, `─KubeconfigAvailable\s+True`, `─MachinesCreated\s+True`, `─ReleaseImageResolved\s+True`,
 		`─BootstrapConfigReady\s+True\s+HostInstalled`,
 	}
 	var parts []string
 	for _, m := range state.Machines {
-		lines = append(lines, `─Machine/`+m.Name+`\s+1\s+1\s+1\s+1`)
-		parts = append(parts, `─Machine/`+m.Name+` .*\n[│ ]+├─BootstrapConfig - OpenshiftAssistedConfig/`+m.Name+
-			` +True +HostInstalled .*\n[│ ]+└─MachineInfrastructure - Metal3Machine/`+m.Infra.GetName()+` +True +Ready `)
+		machine := cluster.Namespace + "/" + m.Name
+		lines = append(lines, `─Machine `+machine+`, v\S+\s+1\s+1\s+1\s+1`)
+		parts = append(parts, `─Machine `+machine+`, .*\n[│ ]+├─Metal3Machine `+cluster.Namespace+"/"+m.Infra.GetName()+
+			` +True +Ready .*\n[│ ]+└─OpenshiftAssistedConfig `+machine+` +True +HostInstalled `)
 	}
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--color=false"))
 	w.Log(w.clusterctl(nil, "describe", "cluster", cluster.Name, "--namespace", cluster.Namespace, "--grouping=false",
