@@ -91,6 +91,9 @@ func notOurs(cluster client.ObjectKey) string {
 }
 
 func notUpgraded(state *workload.State, version string) string {
+	if versions.IsRelease(version) {
+		return version + " is a release of OpenShift: set the Kubernetes version of the release in the MachineDeployment"
+	}
 	runs := "The API servers of the cluster do not all run " + version + " yet"
 	if kubernetes := state.Kubernetes(); kubernetes != "" {
 		runs = fmt.Sprintf("The API servers of the cluster run %s, not %s", kubernetes, version)

@@ -68,6 +68,10 @@ func TestCanUpdateMachineSet(t *testing.T) {
 			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.9", ours), known: of(upgraded),
 			reason: "The API servers of the cluster run v1.32.8, not v1.32.9. If the cluster is not being upgraded, set spec.distributionVersion",
 		},
+		"release as version": {
+			current: machineSet("v1.32.7", ours), wanted: machineSet("v4.20.8", ours), known: of(upgraded),
+			reason: "v4.20.8 is a release of OpenShift: set the Kubernetes version",
+		},
 		"cluster state unknown": {
 			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.8", ours), known: of(workload.State{}),
 			reason: "the Kubernetes version of cluster c is unknown",
