@@ -115,7 +115,7 @@ func reading(wanted semver.Version, failure string) *decision.Blocker {
 	if failure == "" {
 		return watched(controlplanev1.UpgradeInProgressReason, "Reading the Kubernetes version of release %s from its image", wanted)
 	}
-	return unwatched(controlplanev1.UpgradeInProgressReason, "The Kubernetes version of release %s cannot be read from its image: %s. The "+
+	return watched(controlplanev1.UpgradeInProgressReason, "The Kubernetes version of release %s cannot be read from its image: %s. The "+
 		"query is repeated. If it fails for 10 minutes, spec.version is assumed to be correct", wanted, failure)
 }
 
@@ -186,10 +186,10 @@ func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVe
 	case !f.TopologySkipsWorkers():
 		return nil
 	case !f.Workload.PoolsKnown:
-		return unwatched(controlplanev1.UpgradeInProgressReason,
+		return watched(controlplanev1.UpgradeInProgressReason,
 			"v%s is not requested yet: waiting for the MachineConfigPools of the cluster to be read", wanted)
 	}
-	return unwatched(controlplanev1.TopologySkipsWorkersReason, "v%s is not requested yet: the topology of Cluster %s is upgraded to %s by "+
+	return watched(controlplanev1.TopologySkipsWorkersReason, "v%s is not requested yet: the topology of Cluster %s is upgraded to %s by "+
 		"several minor versions, and the hosts of its MachineDeployments would follow each of them, after which Cluster API upgrades nothing. "+
 		"Pause these MachineConfigPools until the control plane has the last version, which restarts and wipes no host: %s",
 		wanted, f.Cluster.Name, f.Cluster.Spec.Topology.Version, bound.List(f.Workload.UnpausedPools))

@@ -530,6 +530,7 @@ func TestKubernetesVersionOfTheRelease(t *testing.T) {
 			g.Expect(request.Update != nil).To(Equal(tc.requested))
 			if tc.message != "" {
 				g.Expect(blocker.Message).To(ContainSubstring(tc.message))
+				g.Expect(blocker.Watched).To(BeTrue(), "the resolver reconciles the control plane")
 			}
 		})
 	}
@@ -545,6 +546,7 @@ func TestWorkersThatATopologySkipsMustBePaused(t *testing.T) {
 	request, blocker := Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
 	g.Expect(request.Empty()).To(BeTrue())
 	g.Expect(blocker.Reason).To(Equal(controlplanev1.UpgradeInProgressReason), "the pools are not known")
+	g.Expect(blocker.Watched).To(BeTrue(), "the pools are watched")
 
 	w.Workload.PoolsKnown, w.Workload.UnpausedPools = true, []string{"gpu"}
 	w.Workload.Pools = []workload.Pool{{Name: "worker", Paused: true}}
@@ -552,6 +554,7 @@ func TestWorkersThatATopologySkipsMustBePaused(t *testing.T) {
 	g.Expect(request.Empty()).To(BeTrue())
 	g.Expect(blocker.Reason).To(Equal(controlplanev1.TopologySkipsWorkersReason))
 	g.Expect(blocker.Message).To(HaveSuffix(": gpu"))
+	g.Expect(blocker.Watched).To(BeTrue())
 
 	w.Workload.UnpausedPools = nil
 	request, _ = Next(w.Facts, &w.seen, Kubernetes{Version: "v1.33.4"})
