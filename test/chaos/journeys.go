@@ -11,10 +11,10 @@ import (
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -145,12 +145,13 @@ func (t *activeJourney) run(ctx context.Context, s step) error {
 }
 
 // linger waits for any time of an installation; the cluster is deleted then. A Cluster that Cluster API has not
-// reconciled has no finalizer, and its control plane no owner: a deletion would leave the control plane.
+// reconciled has no finalizer, and its control plane no owner: a deletion would leave the control plane. Since
+// Cluster API 1.14, a Cluster without topology is an owner that is not the controller.
 func (t *activeJourney) linger(ctx context.Context) error {
 	t.follower.recordAbandonment(t.namespace)
 	wait(ctx, t.patience)
 	return t.cluster.Wait(ctx, "reconciled by Cluster API", func(s *lab.State) bool {
-		return s.ControlPlane != nil && metav1.GetControllerOfNoCopy(s.ControlPlane) != nil
+		return s.ControlPlane != nil && util.HasOwner(s.ControlPlane.OwnerReferences, clusterv1.GroupVersion.String(), []string{"Cluster"})
 	})
 }
 
