@@ -158,6 +158,7 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		cluster.Versions().FailUntil("dns", "A bug.", risky)
 		release.Risks = []versionoperator.Risk{{Name: "SlowBoot", Message: "Hosts boot slowly."}}
 		cluster.Versions().Offer(release)
+		cluster.Versions().RecordRisks(true)
 		changeSpec(ctx, cluster, `{"distributionVersion":"`+risky+`"}`)
 		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
 			controlplanev1.UpgradeRiskNotAcceptedReason)).To(ContainSubstring("SlowBoot (Hosts boot slowly.)"))
@@ -167,7 +168,11 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		changeSpec(ctx, cluster, `{"upgrade":{"toleratedOperators":["dns"]}}`)
 		expectUpgraded(ctx, cluster, risky)
 		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(And(
-			HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false))))
+			HaveField("Version", risky), HaveField("Image", release.Image), HaveField("Force", false),
+			HaveField("AcceptRisks", []configv1.AcceptRisk{{Name: "SlowBoot"}}))))
+		version, err := cluster.Versions().ClusterVersion(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(version.Status.History[0].AcceptedRisks).To(ContainSubstring("SlowBoot"))
 		changeSpec(ctx, cluster, `{"upgrade":{"toleratedOperators":null}}`)
 	}, NodeTimeout(installTimeout))
 

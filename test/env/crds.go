@@ -31,7 +31,9 @@ var generatedCRDs = []string{
 // module.
 var workloadCRDs = []string{
 	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusteroperators.crd.yaml",
-	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-Default.crd.yaml",
+	// The variant with accepted risks, which the version operator refuses unless a test turns its feature gate on. The
+	// default one would drop them silently.
+	"config/v1/zz_generated.crd-manifests/0000_00_cluster-version-operator_01_clusterversions-TechPreviewNoUpgrade.crd.yaml",
 	// the variant with the topology of two nodes
 	"config/v1/zz_generated.crd-manifests/0000_10_config-operator_01_infrastructures-TechPreviewNoUpgrade.crd.yaml",
 	"machineconfiguration/v1/zz_generated.crd-manifests/0000_80_machine-config_01_machineconfigpools-Default.crd.yaml",

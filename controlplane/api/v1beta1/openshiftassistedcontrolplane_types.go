@@ -304,7 +304,8 @@ type UpgradeSpec struct {
 
 	// acceptedRisks list the names of risks of updates that the update graph does not recommend for this cluster. The
 	// names are in status.conditionalUpdates of its ClusterVersion. An update with a risk that is not listed is not
-	// requested. The condition MachinesUpToDate reports the risks.
+	// requested. The condition MachinesUpToDate reports the risks. If the ClusterVersion records accepted risks
+	// (feature gate ClusterUpdateAcceptRisks), the request contains those of the release.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1

@@ -13,8 +13,10 @@ import (
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -73,16 +75,13 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 	}
 	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, objects.RequestedUpdate(version)
 	seen.Runs, seen.Upgrading, seen.Former = objects.ReleasesOf(version)
-	seen.Ours = isOurRequest(version.ManagedFields)
+	written := writtenUpdate(version.ManagedFields)
+	seen.Ours = written.version
+	seen.AcceptedRisks = acceptedRisks(version.Spec.DesiredUpdate, written)
 	for _, entry := range version.Status.History {
 		seen.Images = append(seen.Images, entry.Image)
 	}
-	for _, r := range version.Status.AvailableUpdates {
-		seen.Offers = append(seen.Offers, workload.Offer{Version: r.Version, Image: r.Image})
-	}
-	for i := range version.Status.ConditionalUpdates {
-		seen.Offers = append(seen.Offers, offerOf(&version.Status.ConditionalUpdates[i]))
-	}
+	readOffers(&version.Status, seen)
 	for _, c := range version.Status.Conditions {
 		if c.Type == configv1.RetrievedUpdates && c.Status == configv1.ConditionFalse {
 			seen.NoOffers = cmp.Or(c.Message, c.Reason, "RetrievedUpdates is False")
@@ -91,34 +90,85 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 	return nil
 }
 
-// isOurRequest reports whether the requested release was written by this provider. Another client that
-// changes the field takes over its ownership.
-func isOurRequest(written []metav1.ManagedFieldsEntry) bool {
-	return slices.ContainsFunc(written, func(entry metav1.ManagedFieldsEntry) bool {
+// ownFields are the fields of spec.desiredUpdate that this provider wrote: the version, and the keys of acceptRisks.
+type ownFields struct {
+	version bool
+	risks   map[string]any
+}
+
+// writtenUpdate returns the fields of the requested release that this provider wrote. Another client that changes a field
+// takes over its ownership.
+func writtenUpdate(written []metav1.ManagedFieldsEntry) ownFields {
+	ours := ownFields{risks: map[string]any{}}
+	for _, entry := range written {
 		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {
-			return false
+			continue
 		}
 		fields := struct {
 			Spec struct {
 				Update map[string]any `json:"f:desiredUpdate"`
 			} `json:"f:spec"`
 		}{}
-		err := json.Unmarshal(entry.FieldsV1.Raw, &fields)
-		_, ours := fields.Spec.Update["f:version"]
-		return err == nil && ours
-	})
-}
-
-// offerOf returns an offer without risks if the cluster found that none applies. Such a release is also an
-// available update.
-func offerOf(u *configv1.ConditionalUpdate) workload.Offer {
-	offer := workload.Offer{Version: u.Release.Version, Image: u.Release.Image}
-	for _, c := range u.Conditions {
-		if c.Type == "Recommended" && c.Status == "True" {
-			return offer
+		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+			continue
+		}
+		_, version := fields.Spec.Update["f:version"]
+		ours.version = ours.version || version
+		if risks, ok := fields.Spec.Update["f:acceptRisks"].(map[string]any); ok {
+			maps.Copy(ours.risks, risks)
 		}
 	}
-	for _, r := range u.Risks {
+	return ours
+}
+
+// acceptedRisks returns the risks that are accepted in a cluster.
+func acceptedRisks(requested *configv1.Update, written ownFields) []workload.AcceptedRisk {
+	if requested == nil {
+		return nil
+	}
+	var accepted []workload.AcceptedRisk
+	for _, risk := range requested.AcceptRisks {
+		key, _ := json.Marshal(map[string]string{"name": risk.Name}) // never fails
+		_, ours := written.risks["k:"+string(key)]
+		accepted = append(accepted, workload.AcceptedRisk{Name: risk.Name, Ours: ours})
+	}
+	return accepted
+}
+
+// readOffers reads the releases of the update graph. A release whose risks were accepted in the cluster is an available
+// update, too. It counts with its risks, because the control plane decides which risks are accepted.
+func readOffers(status *configv1.ClusterVersionStatus, seen *workload.ClusterVersion) {
+	risky := sets.New[string]()
+	var conditional []workload.Offer
+	for i := range status.ConditionalUpdates {
+		offer := offerOf(&status.ConditionalUpdates[i])
+		conditional = append(conditional, offer)
+		if len(offer.Risks) > 0 {
+			risky.Insert(offer.Image)
+		}
+		// Only a cluster version operator that reads acceptRisks writes the names. The schema may have both fields although
+		// the operator refuses them, with feature set CustomNoUpgrade.
+		seen.RecordsRisks = seen.RecordsRisks || len(status.ConditionalUpdates[i].RiskNames) > 0
+	}
+	for _, r := range status.AvailableUpdates {
+		if !risky.Has(r.Image) {
+			seen.Offers = append(seen.Offers, workload.Offer{Version: r.Version, Image: r.Image})
+		}
+	}
+	seen.Offers = append(seen.Offers, conditional...)
+}
+
+// offerOf returns an offer with the risks that apply to the cluster. If the cluster does not report which risks apply, all
+// of them count, unless the cluster recommends the release.
+func offerOf(u *configv1.ConditionalUpdate) workload.Offer {
+	offer := workload.Offer{Version: u.Release.Version, Image: u.Release.Image}
+	recommended := meta.IsStatusConditionTrue(u.Conditions, "Recommended")
+	for i := range u.Risks {
+		r := &u.Risks[i]
+		applies := meta.FindStatusCondition(r.Conditions, "Applies")
+		if applies == nil && recommended || applies != nil && applies.Status == metav1.ConditionFalse {
+			continue
+		}
 		offer.Risks = append(offer.Risks, workload.Risk{Name: r.Name, Message: r.Message})
 	}
 	return offer
@@ -201,10 +251,8 @@ func writeRequest(ctx context.Context, c client.Client, request workload.UpdateR
 	if request.Channel != "" {
 		spec["channel"] = request.Channel
 	}
-	if u := request.Update; u != nil { // removes the fields of the former request
-		spec["desiredUpdate"] = map[string]any{"version": u.Version, "image": u.Image, "force": u.Force, "architecture": nil}
-	} else if request.Withdraw {
-		spec["desiredUpdate"] = nil
+	if update, changes := desiredUpdate(request); changes {
+		spec["desiredUpdate"] = update
 	}
 	if len(spec) == 0 {
 		return nil
@@ -219,6 +267,26 @@ func writeRequest(ctx context.Context, c client.Client, request workload.UpdateR
 		return fmt.Errorf("cannot write ClusterVersion %s of the workload cluster: %w", versionName, err)
 	}
 	return nil
+}
+
+// desiredUpdate returns the change of spec.desiredUpdate, which removes the fields of the former request.
+func desiredUpdate(request workload.UpdateRequest) (change map[string]any, changes bool) {
+	switch u := request.Update; {
+	case u != nil:
+		change = map[string]any{"version": u.Version, "image": u.Image, "force": u.Force, "architecture": nil}
+	case request.Withdraw && len(request.AcceptRisks) > 0: // those of other clients
+		change = map[string]any{"version": nil, "image": nil, "force": nil, "architecture": nil}
+	default:
+		return nil, request.Withdraw
+	}
+	if request.AcceptRisks != nil {
+		var risks []map[string]string // null: the schema refuses an empty list
+		for _, name := range request.AcceptRisks {
+			risks = append(risks, map[string]string{"name": name})
+		}
+		change["acceptRisks"] = risks
+	}
+	return change, true
 }
 
 // acknowledge records that an administrator has made the checks of a release.

@@ -202,3 +202,62 @@ func TestAcknowledgementsAreAdded(t *testing.T) {
 	c.Expect(acknowledged()).To(Equal(map[string]string{"a": "true", "b": "true"}))
 	c.Expect(c.version().ResourceVersion).To(Equal(before), "no release is requested")
 }
+
+func TestOffersOfClusterThatRecordsRisks(t *testing.T) {
+	risk := func(name string, applies metav1.ConditionStatus) configv1.ConditionalUpdateRisk {
+		return configv1.ConditionalUpdateRisk{Name: name, Conditions: []metav1.Condition{{Type: "Applies", Status: applies}}}
+	}
+	update := func(image string, recommended metav1.ConditionStatus, risks ...configv1.ConditionalUpdateRisk) configv1.ConditionalUpdate {
+		u := configv1.ConditionalUpdate{
+			Release: configv1.Release{Version: "4.19.9", Image: image}, Risks: risks,
+			Conditions: []metav1.Condition{{Type: "Recommended", Status: recommended}},
+		}
+		for _, r := range risks {
+			u.RiskNames = append(u.RiskNames, r.Name)
+		}
+		return u
+	}
+	c := newCluster(t, version(func(v *configv1.ClusterVersion) {
+		v.Spec.DesiredUpdate = &configv1.Update{AcceptRisks: []configv1.AcceptRisk{{Name: "Ours"}, {Name: "Theirs"}}}
+		v.Status.AvailableUpdates = []configv1.Release{{Version: "4.19.9", Image: "accepted"}, {Version: "4.19.9", Image: "harmless"}}
+		v.Status.ConditionalUpdates = []configv1.ConditionalUpdate{
+			update("accepted", "True", risk("Ours", "True"), risk("Elsewhere", "False")),
+			update("harmless", "True", risk("Elsewhere", "False")),
+			update("risky", "False", risk("Slow", "True"), risk("Perhaps", "Unknown"), risk("Elsewhere", "False")),
+		}
+		v.ManagedFields = []metav1.ManagedFieldsEntry{{
+			Manager: string(fieldOwner), Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1",
+			APIVersion: configv1.GroupVersion.String(), FieldsV1: &metav1.FieldsV1{
+				Raw: []byte(`{"f:spec":{"f:desiredUpdate":{"f:acceptRisks":{"k:{\"name\":\"Ours\"}":{".":{},"f:name":{}}}}}}`),
+			},
+		}}
+	}))
+	seen, err := c.Observe(t.Context(), client.ObjectKey{})
+	c.Expect(err).NotTo(HaveOccurred())
+	c.Expect(seen.RecordsRisks).To(BeTrue())
+	c.Expect(seen.Ours).To(BeFalse(), "no version of ours is requested")
+	c.Expect(seen.AcceptedRisks).To(Equal([]workload.AcceptedRisk{{Name: "Ours", Ours: true}, {Name: "Theirs"}}))
+	c.Expect(seen.Offers).To(Equal([]workload.Offer{
+		{Version: "4.19.9", Image: "harmless"},
+		{Version: "4.19.9", Image: "accepted", Risks: []workload.Risk{{Name: "Ours"}}},
+		{Version: "4.19.9", Image: "harmless"},
+		{Version: "4.19.9", Image: "risky", Risks: []workload.Risk{{Name: "Slow"}, {Name: "Perhaps"}}},
+	}), "the spec of the control plane decides which risks are accepted")
+}
+
+func TestAcceptedRisksAreWrittenAndRemoved(t *testing.T) {
+	c := newCluster(t, version(nil))
+	request := func(change workload.UpdateRequest) *configv1.Update {
+		change.ResourceVersion = c.version().ResourceVersion
+		c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, change)).To(Succeed())
+		return c.version().Spec.DesiredUpdate
+	}
+	update := &workload.Update{Version: "4.19.9", Image: "image"}
+	risks := []configv1.AcceptRisk{{Name: "Slow"}, {Name: "Theirs"}}
+	c.Expect(request(workload.UpdateRequest{Update: update, AcceptRisks: []string{"Slow", "Theirs"}}).AcceptRisks).To(Equal(risks))
+	c.Expect(request(workload.UpdateRequest{Update: update}).AcceptRisks).To(Equal(risks), "nil keeps them")
+	c.Expect(request(workload.UpdateRequest{Withdraw: true, AcceptRisks: []string{"Theirs"}})).To(Equal(
+		&configv1.Update{AcceptRisks: risks[1:]}))
+	c.Expect(request(workload.UpdateRequest{Update: update, AcceptRisks: []string{}}).AcceptRisks).To(BeNil())
+	c.Expect(request(workload.UpdateRequest{Withdraw: true, AcceptRisks: []string{}})).To(BeNil())
+}

@@ -8,11 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// FuzzManagedFields checks that only the owner of the requested version counts as the requester, for
-// arbitrary managed fields.
+// FuzzManagedFields checks with arbitrary managed fields that only the owner of the requested version counts as the
+// requester. Only the owner of an accepted risk counts as its writer.
 func FuzzManagedFields(f *testing.F) {
 	for _, fields := range []string{
 		`{"f:spec":{"f:desiredUpdate":{"f:version":{}}}}`, `{"f:spec":{"f:desiredUpdate":{"f:image":{}}}}`,
+		`{"f:spec":{"f:desiredUpdate":{"f:acceptRisks":{"k:{\"name\":\"A\"}":{}}}}}`,
 		`{"f:spec":{"f:desiredUpdate":null}}`, `{"f:spec":[]}`, `null`, ``,
 	} {
 		f.Add([]byte(fields))
@@ -20,11 +21,11 @@ func FuzzManagedFields(f *testing.F) {
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		g := NewWithT(t)
 		entry := metav1.ManagedFieldsEntry{Manager: string(fieldOwner), FieldsV1: &metav1.FieldsV1{Raw: fields}}
-		if isOurRequest([]metav1.ManagedFieldsEntry{entry}) {
+		if ours := writtenUpdate([]metav1.ManagedFieldsEntry{entry}); ours.version || len(ours.risks) > 0 {
 			g.Expect(json.Valid(fields)).To(BeTrue())
-			g.Expect(string(fields)).To(ContainSubstring("version"))
+			g.Expect(string(fields)).To(Or(ContainSubstring("version"), ContainSubstring("acceptRisks")))
 		}
 		entry.Manager = "other"
-		g.Expect(isOurRequest([]metav1.ManagedFieldsEntry{entry, {Manager: string(fieldOwner)}})).To(BeFalse())
+		g.Expect(writtenUpdate([]metav1.ManagedFieldsEntry{entry, {Manager: string(fieldOwner)}})).To(Equal(ownFields{risks: map[string]any{}}))
 	})
 }

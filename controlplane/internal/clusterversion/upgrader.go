@@ -170,7 +170,8 @@ func (u *Upgrader) requestUpdate(
 		return true
 	}
 	update := ptr.Deref(request.Update, workload.Update{})
-	id := fmt.Sprintf("%s %s %v %+v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.Withdraw)
+	id := fmt.Sprintf("%s %s %v %+v %v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.AcceptRisks,
+		request.Withdraw)
 	if u.backoff.Left(id) > 0 {
 		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
 			"Another client changed the requested release in the cluster. It is requested again later"))
@@ -193,7 +194,7 @@ func (u *Upgrader) requestUpdate(
 	switch {
 	case request.Update != nil:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
-			s.Workload.OpenShiftVersion, request.Update.Version, toleratedProblems(request.Tolerated))
+			s.Workload.OpenShiftVersion, request.Update.Version, conceded(&request))
 	case request.Withdraw:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeWithdrawn",
 			"Withdrew the requested upgrade of the cluster, which runs v%s and had not begun the upgrade", s.Workload.OpenShiftVersion)
@@ -201,10 +202,15 @@ func (u *Upgrader) requestUpdate(
 	return true
 }
 
-// toleratedProblems returns the end of a message that lists the problems of the cluster that a request tolerates.
-func toleratedProblems(tolerated []string) string {
-	if len(tolerated) == 0 {
-		return ""
+// conceded returns the end of a message about a request. It lists the tolerated problems of the cluster, and the accepted
+// risks of the release.
+func conceded(request *workload.UpdateRequest) string {
+	text := ""
+	if len(request.Tolerated) > 0 {
+		text = ". Tolerated: " + bound.Join(request.Tolerated, "")
 	}
-	return ". Tolerated: " + bound.Join(tolerated, "")
+	if len(request.Accepted) > 0 {
+		text += ". Accepted risks: " + bound.List(request.Accepted)
+	}
+	return text
 }

@@ -1,7 +1,6 @@
 package upgrade
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,10 +16,10 @@ import (
 
 // offersOf returns the offers of a release. An offer without an image is ignored, because the version alone
 // does not determine the image that the cluster uses.
-func offersOf(seen *workload.ClusterVersion, wanted semver.Version) []workload.Offer {
+func offersOf(seen *workload.ClusterVersion, version string) []workload.Offer {
 	var offers []workload.Offer
 	for _, o := range seen.Offers {
-		if o.Version == wanted.String() && o.Image != "" {
+		if o.Version == version && o.Image != "" {
 			offers = append(offers, o)
 		}
 	}
@@ -31,7 +30,7 @@ func offersOf(seen *workload.ClusterVersion, wanted semver.Version) []workload.O
 // version without image in three cases. The release is not recommended, the update graph offers it with
 // several images, or the graph is not reachable (lib/validation of the cluster version operator).
 func updateTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) (*workload.Update, *decision.Blocker) {
-	offers := offersOf(seen, wanted)
+	offers := offersOf(seen, wanted.String())
 	image, blocker := imageOf(f, wanted, seen)
 	if image == "" && len(offers) > 0 {
 		image, blocker = offeredImage(wanted, offers)
@@ -67,37 +66,10 @@ func offeredImage(wanted semver.Version, offers []workload.Offer) (string, *deci
 	return images[0], nil
 }
 
-// risksOf returns the risks of an image. If the update graph does not have the image, the risks of the first
-// offer of the release apply. Available updates precede conditional ones.
-func risksOf(offers []workload.Offer, image string) []workload.Risk {
-	if len(offers) == 0 {
-		return nil
-	}
-	at := slices.IndexFunc(offers, func(o workload.Offer) bool { return digestOf(o.Image) == digestOf(image) })
-	return offers[max(0, at)].Risks
-}
-
 // waived reports whether the checks of preconditions and signature are waived for a release.
 func waived(f *facts.Facts, wanted semver.Version) bool {
 	version, err := openshift.ParseVersion(f.ControlPlane.Spec.Upgrade.WaivePreconditionsAndSignaturesFor)
 	return err == nil && version.String() == wanted.String()
-}
-
-// risky blocks a release with risks that were not accepted.
-func risky(f *facts.Facts, wanted semver.Version, risks []workload.Risk) *decision.Blocker {
-	var left []string
-	for _, risk := range risks {
-		if !slices.Contains(f.ControlPlane.Spec.Upgrade.AcceptedRisks, risk.Name) {
-			left = append(left, fmt.Sprintf("%s (%s)", risk.Name, bound.Cause(risk.Message)))
-		}
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	return watched(controlplanev1.UpgradeRiskNotAcceptedReason,
-		"v%s is not recommended for this cluster. Set spec.distributionVersion to another release, or add the risks to "+
-			"spec.upgrade.acceptedRisks if you accept them: %s",
-		wanted, bound.Join(left, ""))
 }
 
 // imageOf returns the release image in the spec, or "" if the spec has none. If the image cannot be that of

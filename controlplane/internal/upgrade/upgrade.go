@@ -72,7 +72,7 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 		return request, unwatched(controlplanev1.UpgradeInProgressReason,
 			"the cluster has just changed its release: waiting for its status")
 	case !newer(f, runs):
-		request.Withdraw = seen.Ours && pending(f) // spec.distributionVersion may have been reverted
+		withdraw(f, seen, &request) // spec.distributionVersion may have been reverted
 		return request, nil
 	}
 	request.Acknowledge = acknowledged(f, seen)
@@ -95,7 +95,7 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 	}
 	switch {
 	case blocker != nil: // a pending request may start at any time
-		request.Withdraw = seen.Ours && pending(f)
+		withdraw(f, seen, &request)
 		return request, blocker
 	case requested(seen, wanted, *update):
 		return request, answerTo(f, wanted, seen)
@@ -106,8 +106,16 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 	case kubernetes.Pending:
 		return request, reading(wanted, kubernetes.Unknown)
 	}
-	request.Update, request.Tolerated = update, tolerated(f, seen)
+	request.Update, request.Tolerated, request.Accepted = update, tolerated(f, seen), risksOfUpdate(seen, *update)
+	request.AcceptRisks = acceptRisks(seen, request.Accepted)
 	return request, assuming(requestedNow(f, wanted, seen), kubernetes.Unknown)
+}
+
+// withdraw withdraws our request if the cluster has not begun the upgrade.
+func withdraw(f *facts.Facts, seen *workload.ClusterVersion, request *workload.UpdateRequest) {
+	if seen.Ours && pending(f) {
+		request.Withdraw, request.AcceptRisks = true, acceptRisks(seen, nil)
+	}
 }
 
 // reading waits for the Kubernetes version of a release, or for the next query after a failure.
@@ -136,8 +144,11 @@ func requested(seen *workload.ClusterVersion, wanted semver.Version, update work
 	if current.Version != update.Version || current.Force != update.Force {
 		return false
 	}
+	if seen.Ours && !recorded(seen, risksOfUpdate(seen, update)) {
+		return false
+	}
 	recommended := func(o workload.Offer) bool { return o.Image == update.Image && len(o.Risks) == 0 }
-	return sameImage(current.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted), recommended)
+	return sameImage(current.Image, update.Image) || !seen.Ours && slices.ContainsFunc(offersOf(seen, wanted.String()), recommended)
 }
 
 // sameImage compares images by digest, because mirrors have the image of a release under other names.
@@ -151,8 +162,8 @@ func requestedNow(f *facts.Facts, wanted semver.Version, seen *workload.ClusterV
 	if ailments := tolerated(f, seen); len(ailments) > 0 {
 		in = ". Tolerated: " + bound.Join(ailments, "")
 	}
-	return watched(controlplanev1.UpgradeInProgressReason, "v%s was requested: waiting until the cluster starts the upgrade%s", wanted,
-		in)
+	return watched(controlplanev1.UpgradeInProgressReason, "v%s was requested: waiting until the cluster starts the upgrade%s%s", wanted,
+		in, unrecorded(f, wanted, seen))
 }
 
 // watched returns a blocker whose end an event reports, unwatched one that needs another inspection.
@@ -268,7 +279,7 @@ const lastBeforeFive = 22
 // Without a graph the known rule for 5.0 applies.
 func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
 	switch fromFourToFive := runs.Major == 4 && wanted.Major == 5; {
-	case len(offersOf(seen, wanted)) > 0:
+	case len(offersOf(seen, wanted.String())) > 0:
 		return nil
 	case seen.NoOffers == "":
 		return notOffered(f, wanted, seen, "if the cluster reaches an update graph, another major version must be in the graph")

@@ -35,6 +35,10 @@ type ClusterVersion struct {
 	Ours      bool
 	// Offers are the releases of the update graph.
 	Offers []Offer
+	// RecordsRisks is true if the cluster reads which risks of updates are accepted, from spec.desiredUpdate.acceptRisks
+	// (feature gate ClusterUpdateAcceptRisks). AcceptedRisks are the risks in that field.
+	RecordsRisks  bool
+	AcceptedRisks []AcceptedRisk
 	// NoOffers is why the cluster has no update graph, for messages; "" if it has one.
 	NoOffers string
 	// Gates are what an administrator must check before an upgrade from the running minor version.
@@ -62,6 +66,12 @@ type Offer struct {
 // Risk is why an update is not recommended.
 type Risk struct{ Name, Message string }
 
+// AcceptedRisk is a risk that is accepted in the cluster. Ours is true if this provider wrote it.
+type AcceptedRisk struct {
+	Name string
+	Ours bool
+}
+
 // Gate is what an administrator must check.
 type Gate struct {
 	Name, Message string
@@ -78,6 +88,11 @@ type UpdateRequest struct {
 	Update          *Update
 	// Tolerated are the ailments despite which the update is requested, for messages.
 	Tolerated []string
+	// Accepted are the accepted risks of the update, for messages.
+	Accepted []string
+	// AcceptRisks replaces the risks that are accepted in the cluster: those of the update, and those that other clients
+	// accepted. Nil keeps them.
+	AcceptRisks []string
 	// Withdraw withdraws the current request.
 	Withdraw bool
 }

@@ -4,6 +4,8 @@
 //   - A request in the ClusterVersion version is judged as by the real operator. A malformed or unknown request is Invalid
 //     and ignored. A release that cannot be retrieved, or must not be installed, is refused with ReleaseAccepted=False
 //     and retried. No other condition reports the refusal. A table has the releases and the update graph ([Release]).
+//   - Accepted risks in the request make it Invalid unless the feature gate for them is on. With the gate, a release whose
+//     risks are accepted is recommended, and the history records the risks ([Operator.RecordRisks]).
 //   - An accepted release is rolled out: one ClusterOperator after the other gets the version, machine-config last.
 //     machine-config waits for the MachineConfigPool of the masters, not for the pool of the workers. It waits while any
 //     pool is degraded.

@@ -98,6 +98,7 @@ type settings struct {
 	versionOf    func(image string) string
 	releases     []Release
 	disconnected bool
+	recordsRisks bool
 	faults       map[string]fault
 	broken       map[string]string
 	salt         map[string]int
@@ -219,6 +220,9 @@ func (o *Operator) Offer(releases ...Release) {
 func (o *Operator) Disconnect(disconnected bool) {
 	o.change(func(s *settings) { s.disconnected = disconnected })
 }
+
+// RecordRisks turns the feature gate ClusterUpdateAcceptRisks on, which is off in the default feature set, or off again.
+func (o *Operator) RecordRisks(on bool) { o.change(func(s *settings) { s.recordsRisks = on }) }
 
 // Block blocks the new version of a ClusterOperator until Recover. The update waits, and no condition reports a failure.
 func (o *Operator) Block(operator string) { o.fault(operator, fault{kind: blocked}) }

@@ -85,10 +85,10 @@ func (o *Operator) prepare(ctx context.Context, _ *view) error {
 // takeRequest judges the request, and starts an accepted update.
 func (o *Operator) takeRequest(_ context.Context, v *view) error {
 	s, now := &o.state, time.Now()
-	s.graph = v.updates(v.version.Spec.Channel, s.desired, o.started)
+	s.graph = v.updates(&v.version.Spec, s.desired, o.started)
 	s.upgradeable = upgradeability(s.desired.Version, s.progressing(), v.operators, v.gates, v.acks)
 	wanted := v.version.Spec.DesiredUpdate
-	s.invalid = validate(wanted, s.graph.available, s.history)
+	s.invalid = validate(wanted, v.recordsRisks, s.graph.available, s.history)
 	if s.invalid != "" {
 		wanted = nil
 	}
@@ -119,8 +119,8 @@ func (o *Operator) takeRequest(_ context.Context, v *view) error {
 		o.after(o.options.Retry)
 		return nil
 	}
-	o.begin(release, risks, !release.Unsigned)
-	s.graph = v.updates(v.version.Spec.Channel, s.desired, o.started)
+	o.begin(release, joined("; ", risks, v.exposure(release)), !release.Unsigned)
+	s.graph = v.updates(&v.version.Spec, s.desired, o.started)
 	s.upgradeable = upgradeability(s.desired.Version, true, v.operators, v.gates, v.acks)
 	return nil
 }

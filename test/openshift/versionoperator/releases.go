@@ -67,13 +67,16 @@ func digest(image string) string {
 type graph struct {
 	available   []configv1.Release
 	conditional []configv1.ConditionalUpdate
-	condition   openshift.Condition
+	// risks are those of all conditional updates, if risks can be accepted.
+	risks     []configv1.ConditionalUpdateRisk
+	condition openshift.Condition
 }
 
 const retrievedUpdates = "RetrievedUpdates"
 
-// updates queries the update service for the updates in a channel.
-func (s *settings) updates(channel string, current configv1.Release, now metav1.Time) graph {
+// updates queries the update service for the updates in the channel of a spec.
+func (s *settings) updates(spec *configv1.ClusterVersionSpec, current configv1.Release, now metav1.Time) graph {
+	channel := spec.Channel
 	unavailable := func(reason, message string) graph {
 		return graph{condition: openshift.Condition{Type: retrievedUpdates, Status: configv1.ConditionFalse, Reason: reason, Message: message}}
 	}
@@ -102,6 +105,9 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 			continue
 		}
 		update := r.conditional(now)
+		if s.recordsRisks {
+			g.risks = append(g.risks, evaluate(&update, spec.DesiredUpdate, r.Risks, now)...)
+		}
 		g.conditional = append(g.conditional, update)
 		if meta.IsStatusConditionTrue(update.Conditions, recommended) {
 			g.available = append(g.available, r.described())
@@ -109,6 +115,7 @@ func (s *settings) updates(channel string, current configv1.Release, now metav1.
 	}
 	slices.SortFunc(g.available, func(a, b configv1.Release) int { return compare(b.Version, a.Version) })
 	slices.SortFunc(g.conditional, func(a, b configv1.ConditionalUpdate) int { return compare(b.Release.Version, a.Release.Version) })
+	g.risks = unique(g.risks)
 	return g
 }
 

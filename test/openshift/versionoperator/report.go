@@ -30,6 +30,7 @@ func (o *Operator) report(ctx context.Context, v *view) error {
 	status := *v.version.Status.DeepCopy()
 	status.ObservedGeneration, status.AvailableUpdates, status.ConditionalUpdates = v.version.Generation, s.graph.available,
 		s.graph.conditional
+	status.ConditionalUpdateRisks = s.graph.risks
 	var records []func()
 	// Unchanged content is not written again, because tests may have changed it.
 	changed := func(field string, content any) bool {

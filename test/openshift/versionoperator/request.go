@@ -24,14 +24,22 @@ const (
 
 // validate returns the error in a request in the words of the cluster-version-operator, or an empty string. The schema
 // rejects further errors.
-func validate(wanted *configv1.Update, available []configv1.Release, history []configv1.UpdateHistory) string {
+//
+// The cluster-version-operator without the feature gate ClusterUpdateAcceptRisks refuses accepted risks.
+func validate(wanted *configv1.Update, recordsRisks bool, available []configv1.Release, history []configv1.UpdateHistory) string {
 	if wanted == nil {
 		return ""
 	}
 	invalid := func(message string) string {
 		return fmt.Sprintf("The cluster version is invalid: spec.desiredUpdate.version: Invalid value: %q: %s", wanted.Version, message)
 	}
+	if len(wanted.AcceptRisks) > 0 && !recordsRisks {
+		return "The cluster version is invalid: spec.desiredUpdate.acceptRisks: Forbidden: acceptRisks must not be specified"
+	}
 	if wanted.Version == "" && wanted.Image == "" {
+		if len(wanted.AcceptRisks) > 0 {
+			return ""
+		}
 		return "The cluster version is invalid: spec.desiredUpdate.version: Required value: must specify version or image"
 	}
 	if wanted.Version != "" {
@@ -68,7 +76,7 @@ func payloadsOf(version string, available []configv1.Release, history []configv1
 // resolve returns the update of a valid request, or nil. The image of a former version is unknown.
 func resolve(wanted *configv1.Update, available []configv1.Release) *configv1.Update {
 	switch {
-	case wanted == nil:
+	case wanted == nil, wanted.Version == "" && wanted.Image == "":
 		return nil
 	case wanted.Image != "":
 		return &configv1.Update{Version: wanted.Version, Image: wanted.Image, Force: wanted.Force}

@@ -202,6 +202,30 @@ func TestAcceptedRequests(t *testing.T) {
 	}
 }
 
+func TestRisksAreAccepted(t *testing.T) {
+	w := newWorld(t)
+	w.install(1, 0)
+	accept := fmt.Sprintf(`{"version":"4.20.4","image":%q,"acceptRisks":[{"name":"SlowBoot"}]}`, image("4.20.4"))
+	w.request(accept)
+	w.Eventually(w.condition).WithArguments("Invalid").Should(HaveSuffix("acceptRisks: Forbidden: acceptRisks must not be specified"))
+	w.Consistently(w.last).Should(Equal("4.20.1 Completed"))
+	w.Expect(w.version().Status.ConditionalUpdates[0].RiskNames).To(BeEmpty(), "the feature gate is off")
+
+	w.request(`null`)
+	w.operator.RecordRisks(true)
+	conditional := func() configv1.ConditionalUpdate { return w.version().Status.ConditionalUpdates[0] }
+	w.Eventually(conditional).Should(HaveField("RiskNames", []string{"SlowBoot"}))
+	w.Expect(w.version().Status.ConditionalUpdateRisks).To(HaveExactElements(HaveField("Name", "SlowBoot")))
+	w.Expect(w.available()).NotTo(ContainElement("4.20.4"))
+	w.request(`{"acceptRisks":[{"name":"SlowBoot"}]}`)
+	w.Eventually(w.available).Should(ContainElement("4.20.4"))
+	w.Expect(conditional().Conditions).To(HaveExactElements(HaveField("Reason", "AllExposedRisksAccepted")))
+	w.Expect(w.condition("Invalid")).To(BeEmpty())
+	w.request(accept)
+	w.Eventually(w.last).Should(Equal("4.20.4 Completed"))
+	w.Expect(w.version().Status.History[0].AcceptedRisks).To(ContainSubstring("exposed to the risks [SlowBoot]"))
+}
+
 func TestPayloadOfUnlistedImage(t *testing.T) {
 	w := newWorld(t)
 	own := image("4.20.8")
