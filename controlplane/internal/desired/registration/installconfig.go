@@ -21,7 +21,9 @@ type bareMetalCapability struct {
 }
 
 // bareMetalCapabilities are in the order of the output, which must be stable. The releases are those in which
-// ClusterVersion's known capabilities include them; 4.14 is the oldest supported release.
+// ClusterVersion's known capabilities include them; 4.14 is the oldest supported release. No release drops any of them:
+// branch release-5.2 of openshift/api (August 2026) has baremetal and DeploymentConfig. The installer refuses platform
+// baremetal without baremetal ("platform baremetal requires the baremetal capability").
 var bareMetalCapabilities = []bareMetalCapability{
 	{"baremetal", 11},
 	{"Console", 12},

@@ -5,6 +5,7 @@ import (
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
+	configv1 "github.com/openshift/api/config/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
@@ -41,6 +42,12 @@ func TestInstallConfigOverrides(t *testing.T) {
 			result: `{"capabilities":{"additionalEnabledCapabilities":` +
 				`["baremetal","Console","Insights","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
 		},
+		"5.0 has the same capabilities as 4.19": {
+			bareMetal: true, version: semver.MustParse("5.0.0"),
+			result: `{"capabilities":{"additionalEnabledCapabilities":` +
+				`["baremetal","Console","Insights","OperatorLifecycleManager",` +
+				`"Ingress","marketplace","NodeTuning","DeploymentConfig"],"baselineCapabilitySet":"None"}}`,
+		},
 		"a baseline of the user is not extended": {
 			capabilities: &controlplanev1.Capabilities{BaselineCapability: "v4.18", AdditionalEnabledCapabilities: []string{"Storage"}},
 			bareMetal:    true,
@@ -74,4 +81,12 @@ func TestInstallConfigOverrides(t *testing.T) {
 	}
 	_, err := installConfigOverrides(&controlplanev1.InstallationConfig{}, new419, `{"pullSecret": hush`)
 	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("hush"))))
+}
+
+// The installer of a release refuses capabilities that its API does not know. When a newer version of the API drops one,
+// it must not be requested from that release on.
+func TestCapabilitiesAreKnownToNewestAPI(t *testing.T) {
+	for _, capability := range bareMetalCapabilities {
+		NewWithT(t).Expect(configv1.KnownClusterVersionCapabilities).To(ContainElement(configv1.ClusterVersionCapability(capability.name)))
+	}
 }
