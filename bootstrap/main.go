@@ -31,6 +31,9 @@ const managerName = "openshift-agent-bootstrap"
 // Rights on cluster-scoped kinds, also for a manager that watches a single namespace. The labels of
 // CustomResourceDefinitions list the versions that serve the contract of Cluster API.
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
+//
+// On OpenShift hubs the servers of the manager follow the TLS profile in APIServer cluster:
+// +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,resourceNames=cluster,verbs=get;list;watch
 
 func main() {
 	if err := run(ctrl.SetupSignalHandler(), os.Args[1:]); err != nil && !errors.Is(err, provider.ErrPrinted) {

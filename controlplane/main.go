@@ -43,6 +43,9 @@ const managerName = "openshift-agent-control-plane"
 // +kubebuilder:rbac:groups=apiextensions.k8s.io,resources=customresourcedefinitions,verbs=get;list;watch
 // +kubebuilder:rbac:groups=hive.openshift.io,resources=clusterimagesets,verbs=get;list;watch;create;patch;delete
 //
+// On OpenShift hubs the servers of the manager follow the TLS profile in APIServer cluster:
+// +kubebuilder:rbac:groups=config.openshift.io,resources=apiservers,resourceNames=cluster,verbs=get;list;watch
+//
 // managedclustersets/join exists only for the webhook of Open Cluster Management (ACM, MCE). It denies a
 // ClusterDeployment to users who may not add a cluster to any set. Sets have no namespace:
 // +kubebuilder:rbac:groups=cluster.open-cluster-management.io,resources=managedclustersets/join,verbs=create

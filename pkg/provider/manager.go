@@ -101,7 +101,7 @@ func (o *Options) NewManager(spec ManagerSpec) (manager.Manager, error) {
 	if err := mgr.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return nil, fmt.Errorf("cannot add the readiness check: %w", err)
 	}
-	return mgr, nil
+	return mgr, o.Diagnostics.Follow(mgr)
 }
 
 func (o *Options) cacheOptions(spec ManagerSpec) cache.Options {

@@ -36,7 +36,7 @@ const (
 // withoutNamespace are the cluster-scoped kinds that all managers use, including those that watch one
 // namespace.
 var withoutNamespace = []string{
-	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io",
+	"customresourcedefinitions.apiextensions.k8s.io", "clusterimagesets.hive.openshift.io", "apiservers.config.openshift.io",
 	"managedclustersets/join.cluster.open-cluster-management.io",
 	"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
 }
