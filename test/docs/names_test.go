@@ -78,7 +78,8 @@ var foreignNames = map[string]string{
 	"clusterctl.cluster.x-k8s.io/move":                              "clusterctl", "clusterctl.cluster.x-k8s.io/move-hierarchy": "clusterctl",
 	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service",
 	"ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
-	"WaitingForRelease": "an exercise of CONTRIBUTING.md",
+	"ClusterBootImageSkewError": "machine-config-operator",
+	"WaitingForRelease":         "an exercise of CONTRIBUTING.md",
 	"pre-terminate.delete.hook.machine.cluster.x-k8s.io/openshift-etcd-member": "ours, after a prefix of Cluster API",
 }
 
