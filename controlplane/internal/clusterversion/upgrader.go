@@ -183,7 +183,7 @@ func (u *Upgrader) requestUpdate(
 		return false
 	case kube.IsRefused(err):
 		inspection.Block(decision.Wait(controlplanev1.InvalidConfigurationReason,
-			"The cluster refuses the requested release: %v. Correct spec.distributionVersion or spec.upgrade", err))
+			"The cluster refuses the requested release: %v. Correct %s, or spec.upgrade", err, s.Settings().Release))
 		return false
 	case err != nil:
 		u.blockUpgrade(ctx, s, inspection, err)

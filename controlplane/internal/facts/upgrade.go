@@ -22,6 +22,17 @@ func (f *Facts) WantedVersion() (semver.Version, bool) {
 	return f.release(f.ControlPlane.Spec.DistributionVersion)
 }
 
+// Settings returns the names, for messages, of what the user edits to change the control plane.
+func (f *Facts) Settings() openshift.Settings {
+	return openshift.SettingsOf(InTopology(f.ControlPlane))
+}
+
+// InTopology reports whether an object belongs to the topology of a Cluster, which reverts the edits of a user.
+func InTopology(obj metav1.Object) bool {
+	_, owned := obj.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
+	return owned
+}
+
 // Target returns the release that the Machines of an installed cluster should have. It is that in the spec,
 // unless the cluster runs, or works towards, a newer one. It is false if it is unknown.
 func (f *Facts) Target() (semver.Version, bool) {

@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -59,7 +60,7 @@ func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpd
 		return
 	}
 	cluster := client.ObjectKey{Namespace: req.Desired.MachineSet.Namespace, Name: wanted.ClusterName}
-	if reason := tooEarly(e.Workloads, cluster, wanted.Version); reason != "" {
+	if reason := tooEarly(e.Workloads, cluster, wanted.Version, settingsOf(&req.Desired.MachineSet)); reason != "" {
 		ctrl.LoggerFrom(ctx).Info("Workers are not updated in place yet", "MachineSet", klog.KObj(&req.Desired.MachineSet),
 			"Cluster", klog.KRef(cluster.Namespace, cluster.Name), "reason", reason)
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
@@ -72,7 +73,7 @@ func (e *Extension) CanUpdateMachineSet(ctx context.Context, req *hooksv1.CanUpd
 // tooEarly describes why no worker is updated yet. Empty: workers can be updated. The check is necessary
 // because a Machine that Cluster API has started to update stays in that state until its Node runs the
 // version.
-func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) string {
+func tooEarly(workloads Workloads, cluster client.ObjectKey, version string, settings openshift.Settings) string {
 	state, known := workloads.View(cluster)
 	switch {
 	case !known:
@@ -82,7 +83,7 @@ func tooEarly(workloads Workloads, cluster client.ObjectKey, version string) str
 	case !state.Connected:
 		return fmt.Sprintf("the Kubernetes version of cluster %s is unknown: its API server does not answer", cluster.Name)
 	}
-	return notUpgraded(&state, version)
+	return notUpgraded(&state, version, settings)
 }
 
 func notOurs(cluster client.ObjectKey) string {
@@ -90,7 +91,7 @@ func notOurs(cluster client.ObjectKey) string {
 		"excludes the cluster", cluster)
 }
 
-func notUpgraded(state *workload.State, version string) string {
+func notUpgraded(state *workload.State, version string, settings openshift.Settings) string {
 	if versions.IsRelease(version) {
 		return version + " is a release of OpenShift: set the Kubernetes version of the release in the MachineDeployment"
 	}
@@ -98,8 +99,13 @@ func notUpgraded(state *workload.State, version string) string {
 	if kubernetes := state.Kubernetes(); kubernetes != "" {
 		runs = fmt.Sprintf("The API servers of the cluster run %s, not %s", kubernetes, version)
 	}
-	return fmt.Sprintf("%s. If the cluster is not being upgraded, set spec.distributionVersion of its control plane to a release with "+
-		"Kubernetes %s", runs, version)
+	return fmt.Sprintf("%s. If the cluster is not being upgraded, set %s of its control plane to a release with "+
+		"Kubernetes %s", runs, settings.Release, version)
+}
+
+// settingsOf returns the settings of the control plane of a worker, or of a MachineSet.
+func settingsOf(worker client.Object) openshift.Settings {
+	return openshift.SettingsOf(facts.InTopology(worker))
 }
 
 func isOurs(spec *clusterv1.MachineSpec) bool {
@@ -122,7 +128,7 @@ func versionPatch(version string) []byte {
 // UpdateMachine reports whether the kubelet of a Machine has the version of the Machine, or a newer one. It starts nothing:
 // OpenShift updates Nodes to the release of the cluster.
 func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachineRequest, resp *hooksv1.UpdateMachineResponse) {
-	pending, err := e.pendingReason(ctx, client.ObjectKeyFromObject(&req.Desired.Machine), req.Desired.Machine.Spec.Version)
+	pending, err := e.pendingReason(ctx, &req.Desired.Machine)
 	if err != nil {
 		resp.SetStatus(hooksv1.ResponseStatusFailure)
 		resp.SetMessage(bound.Message(err.Error()))
@@ -135,10 +141,10 @@ func (e *Extension) UpdateMachine(ctx context.Context, req *hooksv1.UpdateMachin
 	}
 }
 
-// pendingReason describes why the Node of a Machine does not run a version yet. It is empty if the Node runs
+// pendingReason describes why the Node of a Machine does not run the desired version yet. It is empty if the Node runs
 // that version, or another one that the MachineDeployment now specifies.
-func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, version string) (string, error) {
-	machine := &clusterv1.Machine{}
+func (e *Extension) pendingReason(ctx context.Context, desired *clusterv1.Machine) (string, error) {
+	key, version, machine := client.ObjectKeyFromObject(desired), desired.Spec.Version, &clusterv1.Machine{}
 	if err := e.Hub.Get(ctx, key, machine); err != nil {
 		return "", fmt.Errorf("cannot read Machine %s: %w", key.Name, err)
 	}
@@ -158,7 +164,7 @@ func (e *Extension) pendingReason(ctx context.Context, key client.ObjectKey, ver
 	case !state.Connected:
 		return fmt.Sprintf("the version of the kubelet of Node %s is unknown: the API server of the cluster does not answer", node), nil
 	case !versions.AtLeast(state.Kubernetes(), version):
-		return notUpgraded(&state, version), nil
+		return notUpgraded(&state, version, settingsOf(desired)), nil
 	case runs == "":
 		return fmt.Sprintf("the kubelet of Node %s reports no version yet", node), nil
 	}

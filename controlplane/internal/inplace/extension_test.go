@@ -41,6 +41,12 @@ func machineSet(version, kind string) hooksv1.CanUpdateMachineSetRequestObjects 
 	return objects
 }
 
+// inTopology makes a MachineSet belong to a topology.
+func inTopology(objects hooksv1.CanUpdateMachineSetRequestObjects) hooksv1.CanUpdateMachineSetRequestObjects {
+	objects.MachineSet.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
+	return objects
+}
+
 func TestCanUpdateMachineSet(t *testing.T) {
 	upgraded := workload.State{Connected: true, OpenShiftVersion: "4.19.10", KubernetesVersion: "v1.32.8"}
 	patch := `{"spec":{"template":{"spec":{"version":"v1.32.8"}}}}`
@@ -67,6 +73,10 @@ func TestCanUpdateMachineSet(t *testing.T) {
 		"cluster is not upgraded": {
 			current: machineSet("v1.32.7", ours), wanted: machineSet("v1.32.9", ours), known: of(upgraded),
 			reason: "The API servers of the cluster run v1.32.8, not v1.32.9. If the cluster is not being upgraded, set spec.distributionVersion",
+		},
+		"cluster of a topology is not upgraded": {
+			current: machineSet("v1.32.7", ours), wanted: inTopology(machineSet("v1.32.9", ours)), known: of(upgraded),
+			reason: "set the variable of the Cluster's topology that sets spec.distributionVersion",
 		},
 		"release as version": {
 			current: machineSet("v1.32.7", ours), wanted: machineSet("v4.20.8", ours), known: of(upgraded),

@@ -16,7 +16,7 @@ func FuzzImage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, version, architecture string) {
 		g := NewWithT(t)
 		parsed, err := ParseVersion(version)
-		if err != nil || CheckSupported(parsed) != nil || len(version) > 64 {
+		if err != nil || CheckSupported(parsed, Settings{}) != nil || len(version) > 64 {
 			return
 		}
 		switch architecture {

@@ -14,8 +14,8 @@ func reportsHash(release semver.Version) bool { return release.Major == 4 && rel
 
 // KubernetesConflict describes that a release does not have the Kubernetes version in the spec of its control plane, and
 // the edits that resolve it. contained is the version in the release image. If it is "", only the minor version is
-// compared, by rule. The result is "" if nothing contradicts the spec.
-func KubernetesConflict(release semver.Version, contained, wanted string) string {
+// compared, by rule. settings are those of the control plane. The result is "" if nothing contradicts the spec.
+func KubernetesConflict(release semver.Version, contained, wanted string, settings Settings) string {
 	want, err := versions.ParseKubernetes(wanted)
 	if err != nil {
 		return ""
@@ -34,6 +34,6 @@ func KubernetesConflict(release semver.Version, contained, wanted string) string
 	if reportsHash(release) {
 		advice += ", with the hash that kubelets of the release report"
 	}
-	return fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s. Set spec.version (in a Cluster with a topology: "+
-		"spec.topology.version) %s, or set spec.distributionVersion to a release with Kubernetes %s", wanted, release, has, advice, wanted)
+	return fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s. Set %s %s, or set %s to a release with Kubernetes %s",
+		wanted, release, has, settings.Version, advice, settings.Release, wanted)
 }

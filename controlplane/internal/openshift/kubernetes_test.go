@@ -15,7 +15,7 @@ func TestKubernetesConflict(t *testing.T) {
 		"the version of the image": {"4.20.8", "v1.33.5", "v1.33.5", nil},
 		"without leading v":        {"4.20.8", "v1.33.5", "1.33.5", nil},
 		"another patch": {
-			"4.20.8", "v1.33.6", "v1.33.5", []string{"release 4.20.8 has Kubernetes v1.33.6", "spec.topology.version) to v1.33.6,"},
+			"4.20.8", "v1.33.6", "v1.33.5", []string{"release 4.20.8 has Kubernetes v1.33.6", "Set spec.version to v1.33.6, or set spec.distributionVersion to"},
 		},
 		"another minor version":              {"4.20.8", "v1.33.5", "v1.32.7", []string{"a release with Kubernetes v1.32.7"}},
 		"unknown image: a patch is believed": {"4.20.8", "", "v1.33.99", nil},
@@ -30,9 +30,12 @@ func TestKubernetesConflict(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			found := KubernetesConflict(semver.MustParse(tc.release), tc.contained, tc.wanted)
+			found := KubernetesConflict(semver.MustParse(tc.release), tc.contained, tc.wanted, SettingsOf(false))
 			if tc.conflict == nil {
 				g.Expect(found).To(BeEmpty())
+			} else {
+				g.Expect(KubernetesConflict(semver.MustParse(tc.release), tc.contained, tc.wanted, SettingsOf(true))).To(
+					And(ContainSubstring("Set spec.topology.version of the Cluster to "), ContainSubstring("or set the variable of the Cluster's")))
 			}
 			for _, part := range tc.conflict {
 				g.Expect(found).To(ContainSubstring(part))

@@ -56,11 +56,11 @@ func ParseVersion(version string) (semver.Version, error) {
 	return v, nil
 }
 
-// CheckSupported returns an error for releases that are too old.
-func CheckSupported(v semver.Version) error {
+// CheckSupported returns an error for releases that are too old. settings are those of the control plane.
+func CheckSupported(v semver.Version, settings Settings) error {
 	// Release candidates of the oldest release count as that release.
 	if (semver.Version{Major: v.Major, Minor: v.Minor, Patch: v.Patch}).LT(minimum) {
-		return fmt.Errorf("version %s is not supported: set spec.distributionVersion to %s or newer", v, minimum)
+		return fmt.Errorf("version %s is not supported: set %s to %s or newer", v, settings.Release, minimum)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func TestCheckSupported(t *testing.T) {
 	} {
 		v, err := ParseVersion(version)
 		NewWithT(t).Expect(err).NotTo(HaveOccurred())
-		NewWithT(t).Expect(CheckSupported(v) == nil).To(Equal(supported), version)
+		NewWithT(t).Expect(CheckSupported(v, Settings{}) == nil).To(Equal(supported), version)
 	}
 }
 

@@ -20,7 +20,7 @@ func Requirements(_ context.Context, s *scope.Scope) (bool, error) {
 	}
 	version, err := openshift.ParseVersion(s.ControlPlane.Spec.DistributionVersion)
 	if err == nil {
-		err = openshift.CheckSupported(version)
+		err = openshift.CheckSupported(version, s.Settings())
 	}
 	if err != nil {
 		s.Block(controlplanev1.UnsupportedVersionReason, err.Error())

@@ -29,7 +29,7 @@ func (r *Resolver) CheckKubernetes(ctx context.Context, s *scope.Scope) (bool, e
 			s.Found.Version))
 		return false, nil
 	}
-	if conflict := openshift.KubernetesConflict(s.Found.Version, contained, wanted); conflict != "" {
+	if conflict := openshift.KubernetesConflict(s.Found.Version, contained, wanted, s.Settings()); conflict != "" {
 		s.Block(controlplanev1.KubernetesVersionMismatchReason, conflict)
 		return false, nil
 	}

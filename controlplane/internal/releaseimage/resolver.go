@@ -219,23 +219,24 @@ func registrable(s *scope.Scope) bool {
 		return true
 	}
 	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and "+
-		"assisted-service accepts no other: set spec.distributionVersion back to it, or delete the Cluster, which wipes no host, "+
-		"because nothing is installed yet, and create it again", version, registered))
+		"assisted-service accepts no other: set %s back to it, or delete the Cluster, which wipes no host, "+
+		"because nothing is installed yet, and create it again", version, registered, s.Settings().Release))
 	return false
 }
 
 // blockRelease reports why the digest is not known, and requeues the control plane. A registry cannot be watched.
 func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err error) {
+	settings := s.Settings()
 	reason, message := controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)
 	switch {
 	case errors.Is(err, release.ErrNotFound):
 		reason = controlplanev1.ReleaseImageNotFoundReason
-		message = fmt.Sprintf("release image %s does not exist: set spec.distributionVersion to an existing release, or set config.releaseImage "+
-			"(by digest) or config.clusterImageSetRef", image)
+		message = fmt.Sprintf("release image %s does not exist: set %s to an existing release, or set %s by digest, or "+
+			"config.clusterImageSetRef", image, settings.Release, settings.Image)
 	case errors.Is(err, release.ErrUnavailable):
 		reason = controlplanev1.RegistryUnavailableReason
-		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or set config.releaseImage (by digest) or "+
-			"config.clusterImageSetRef", image, err)
+		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or set %s by digest, or "+
+			"config.clusterImageSetRef", image, err, settings.Image)
 	}
 	if retryAfter > 0 {
 		s.Again.In(retryAfter)

@@ -155,8 +155,8 @@ func (v *View) versionMismatch() string {
 	}
 	return fmt.Sprintf(
 		"spec.distributionVersion is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set "+
-			"spec.distributionVersion to v%s%s",
-		wanted, target, target, v.versionToSet())
+			"%s to v%s%s",
+		wanted, target, v.Settings().Release, target, v.versionToSet())
 }
 
 // versionToSet returns the end of a message about an upgrade by another client. It names the Kubernetes version to set, if
@@ -167,13 +167,10 @@ func (v *View) versionToSet() string {
 	case v.WantedKubernetes() == "" || versions.SameKubernetes(v.WantedKubernetes(), runs):
 		return ""
 	case v.Workload.Upgrading != "" || runs == "":
-		return ", and spec.version " + inTopology + " to its Kubernetes version"
+		return ", and " + v.Settings().Version + " to its Kubernetes version"
 	}
-	return ", and spec.version " + inTopology + " to " + runs
+	return ", and " + v.Settings().Version + " to " + runs
 }
-
-// inTopology follows spec.version in messages.
-const inTopology = "(in a Cluster with a topology: spec.topology.version)"
 
 // kubernetesMismatch reports a Kubernetes version in the spec that is not that of the running release. It is empty while
 // another release is requested or rolled out.
@@ -185,11 +182,11 @@ func (v *View) kubernetesMismatch() string {
 	}
 	mismatch := fmt.Sprintf("spec.version is %s, but release %s, which runs, has Kubernetes %s. ", wanted, v.Workload.OpenShiftVersion, runs)
 	if versions.AtLeast(wanted, runs) {
-		return mismatch + fmt.Sprintf("Set spec.distributionVersion to a release with Kubernetes %s. Until then nothing is upgraded. If no "+
-			"release has that version, see docs/operations/upgrading.md", wanted)
+		return mismatch + fmt.Sprintf("Set %s to a release with Kubernetes %s. Until then nothing is upgraded. If no "+
+			"release has that version, see docs/operations/upgrading.md", v.Settings().Release, wanted)
 	}
-	return mismatch + fmt.Sprintf("Set spec.version %s to %s. If Cluster API refuses the version of the topology, see "+
-		"docs/operations/upgrading.md", inTopology, runs)
+	return mismatch + fmt.Sprintf("Set %s to %s. If Cluster API refuses the version of the topology, see "+
+		"docs/operations/upgrading.md", v.Settings().Version, runs)
 }
 
 // aggregate aggregates a condition of the Machines.

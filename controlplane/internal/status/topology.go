@@ -39,8 +39,8 @@ func (v *View) topologyUpgradeable() *metav1.Condition {
 	case hash != "":
 		c := condition.False(controlplanev1.TopologyUpgradeableCondition, controlplanev1.KubernetesVersionMismatchReason, fmt.Sprintf(
 			"The version %s of the topology does not have the hash that kubelets report: %s. Cluster API 1.14 and newer compares the versions "+
-				"literally and then upgrades no topology. Set spec.topology.version to %s before the update of Cluster API",
-			v.WantedKubernetes(), hash, hash))
+				"literally and then upgrades no topology. Set %s to %s before the update of Cluster API",
+			v.WantedKubernetes(), hash, v.Settings().Version, hash))
 		return &c
 	}
 	return nil

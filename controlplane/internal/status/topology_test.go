@@ -13,6 +13,30 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
+// Cluster API reverts an edit of a field that the ClusterClass sets.
+func TestTopologyIsNamedInsteadOfTheControlPlane(t *testing.T) {
+	for situation, c := range map[string]struct {
+		release, version string
+		message          string
+	}{
+		"an upgrade outside":       {"4.19.3", "v1.32.6", "never downgraded: set the variable of the Cluster's topology that sets spec.distributionVersion"},
+		"the upgrade outside, too": {"4.19.3", "v1.32.6", "and spec.topology.version of the Cluster to v1.33.5"},
+		"the version first":        {"4.20.8", "v1.34.2", "Set the variable of the Cluster's topology that sets spec.distributionVersion"},
+		"a wrong patch":            {"4.20.8", "v1.33.4", "Set spec.topology.version of the Cluster to v1.33.5"},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
+				cp.Spec.DistributionVersion, cp.Spec.Version = c.release, c.version
+				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
+			})
+			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.8", KubernetesVersion: "v1.33.5", APIServersVersion: "1.33.5"}
+			f.Decide()
+			NewWithT(t).Expect(viewOf(f).machinesUpToDate().Message).To(ContainSubstring(c.message))
+		})
+	}
+}
+
 func TestTopologyUpgradeable(t *testing.T) {
 	runs := workload.State{Connected: true, OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6", APIServersVersion: "1.32.6"}
 	withHash := workload.State{Connected: true, OpenShiftVersion: "4.16.2", KubernetesVersion: "v1.29.6+aba1e8d", APIServersVersion: "1.29.6"}
@@ -50,16 +74,17 @@ func TestTopologyUpgradeable(t *testing.T) {
 		"outside of a topology": {release: "4.20.8", deployments: 0, workload: runs, worker: "v1.31.2"},
 		"the hash is missing": {
 			release: "4.16.2", version: "v1.29.6", deployments: 1, workload: withHash,
-			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version to v1.29.6+aba1e8d",
+			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version of the Cluster to v1.29.6+aba1e8d",
 		},
 		"another hash": {
 			release: "4.16.2", version: "v1.29.6+bbb1e8d", deployments: 1, workload: withHash,
-			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version to v1.29.6+aba1e8d",
+			reason: controlplanev1.KubernetesVersionMismatchReason, message: "Set spec.topology.version of the Cluster to v1.29.6+aba1e8d",
 		},
 		"with the hash": {release: "4.16.2", version: "v1.29.6+aba1e8d", deployments: 1, workload: withHash},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+				cp.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
 				cp.Spec.DistributionVersion, cp.Spec.Version = c.release, c.version
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 			})

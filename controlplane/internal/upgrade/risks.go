@@ -35,9 +35,9 @@ func risky(f *facts.Facts, wanted semver.Version, risks []workload.Risk) *decisi
 		return nil
 	}
 	return watched(controlplanev1.UpgradeRiskNotAcceptedReason,
-		"v%s is not recommended for this cluster. Set spec.distributionVersion to another release, or add the risks to "+
+		"v%s is not recommended for this cluster. Set %s to another release, or add the risks to "+
 			"spec.upgrade.acceptedRisks if you accept them: %s",
-		wanted, bound.Join(left, ""))
+		wanted, f.Settings().Release, bound.Join(left, ""))
 }
 
 // risksOfUpdate returns the names of the risks of an update that may be requested. All of them are accepted.

@@ -33,7 +33,7 @@ func updateTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersi
 	offers := offersOf(seen, wanted.String())
 	image, blocker := imageOf(f, wanted, seen)
 	if image == "" && len(offers) > 0 {
-		image, blocker = offeredImage(wanted, offers)
+		image, blocker = offeredImage(f, wanted, offers)
 	}
 	switch {
 	case blocker != nil:
@@ -48,7 +48,7 @@ func updateTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersi
 }
 
 // offeredImage returns the image of an offered release. A recommended offer takes precedence.
-func offeredImage(wanted semver.Version, offers []workload.Offer) (string, *decision.Blocker) {
+func offeredImage(f *facts.Facts, wanted semver.Version, offers []workload.Offer) (string, *decision.Blocker) {
 	recommended := slices.DeleteFunc(slices.Clone(offers), func(o workload.Offer) bool { return len(o.Risks) > 0 })
 	if len(recommended) > 0 {
 		offers = recommended
@@ -61,7 +61,7 @@ func offeredImage(wanted semver.Version, offers []workload.Offer) (string, *deci
 	}
 	if len(images) > 1 {
 		return "", watched(controlplanev1.InvalidConfigurationReason,
-			"v%s is offered with %d images (%s). Set config.releaseImage to one of them", wanted, len(images), bound.List(images))
+			"v%s is offered with %d images (%s). Set %s to one of them", wanted, len(images), bound.List(images), f.Settings().Image)
 	}
 	return images[0], nil
 }
@@ -77,7 +77,7 @@ func waived(f *facts.Facts, wanted semver.Version) bool {
 // name their images by tag, and often still belong to the installation.
 func imageOf(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) (string, *decision.Blocker) {
 	config := &f.ControlPlane.Spec.Config
-	image, field := config.ReleaseImage, "config.releaseImage"
+	image, field := config.ReleaseImage, f.Settings().Image
 	if config.ClusterImageSetRef != nil {
 		if f.ImageSet == nil {
 			return "", watched(controlplanev1.ClusterImageSetMissingReason,
@@ -93,7 +93,7 @@ func imageOf(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersio
 	case digestOf(image) == "":
 		return "", watched(controlplanev1.InvalidConfigurationReason,
 			"v%s is not offered to this cluster, and the image of %s is named by tag. Name it by digest (registry/path@sha256:...), "+
-				"or set spec.upgrade.channel to a channel with the release", wanted, field)
+				"or set %s to a channel with the release", wanted, field, f.Settings().Channel)
 	case hasDigest(f.Workload.ReleaseImage):
 		return "", watched(controlplanev1.InvalidConfigurationReason,
 			"%s is still the image of v%s, which runs. Set it to the image of v%s, or remove it to use the image in the update graph",
@@ -125,11 +125,11 @@ func notOffered(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVer
 		cause = ": " + strings.TrimSuffix(bound.Cause(seen.NoOffers), ".")
 	}
 	if advice == "" {
-		advice = ", or, without an update graph, set config.releaseImage to its image by digest"
+		advice = ", or, without an update graph, set " + f.Settings().Image + " to its image by digest"
 	} else {
 		advice = ": " + advice
 	}
 	return watched(controlplanev1.UpgradeNotOfferedReason,
-		"v%s is not offered to this cluster, which runs v%s, by %s%s. Set spec.upgrade.channel to a channel with this release%s",
-		wanted, f.Workload.OpenShiftVersion, graph, cause, advice)
+		"v%s is not offered to this cluster, which runs v%s, by %s%s. Set %s to a channel with this release%s",
+		wanted, f.Workload.OpenShiftVersion, graph, cause, f.Settings().Channel, advice)
 }

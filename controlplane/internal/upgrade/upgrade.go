@@ -210,7 +210,7 @@ func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVe
 // cluster would get a version that the topology of the Cluster does not request. From 1.14 on Cluster API then sets no
 // other version.
 func otherKubernetes(f *facts.Facts, wanted semver.Version, contained string) *decision.Blocker {
-	conflict := openshift.KubernetesConflict(wanted, contained, f.WantedKubernetes())
+	conflict := openshift.KubernetesConflict(wanted, contained, f.WantedKubernetes(), f.Settings())
 	if conflict == "" {
 		return nil
 	}
@@ -227,10 +227,8 @@ func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersio
 	switch {
 	case err == nil && to.GT(wanted):
 		return watched(controlplanev1.VersionMismatchReason,
-			"spec.distributionVersion is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set "+
-				"spec.distributionVersion to v%s",
-			wanted,
-			to, to)
+			"spec.distributionVersion is v%s, but the cluster is being upgraded to v%s, and downgrades are not supported. Set %s to v%s",
+			wanted, to, f.Settings().Release, to)
 	case err != nil || to.Major != wanted.Major || to.Minor != wanted.Minor:
 		return watched(controlplanev1.UpgradeInProgressReason, "the cluster is being upgraded to v%s: v%s follows after that",
 			f.Workload.Upgrading, wanted)
@@ -246,9 +244,9 @@ func rolledBack(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVer
 	}
 	now := cmp.Or(f.Workload.Upgrading, seen.Runs)
 	return watched(controlplanev1.VersionMismatchReason,
-		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set "+
-			"spec.distributionVersion to v%s, or request v%s in the cluster (oc adm upgrade)",
-		wanted, now, now, wanted)
+		"the cluster was moved from v%s to v%s in the cluster itself, which is not reverted automatically. Set %s to v%s, or "+
+			"request v%s in the cluster (oc adm upgrade)",
+		wanted, now, f.Settings().Release, now, wanted)
 }
 
 // skipped blocks releases that skip a minor version, which OpenShift does not support.
@@ -260,14 +258,16 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersio
 	case wanted.Minor <= runs.Minor+1:
 		return nil
 	}
-	return tooFar(wanted, runs, runs.Major, runs.Minor+1)
+	return tooFar(f, wanted, runs.Major, runs.Minor+1)
 }
 
-func tooFar(wanted, runs semver.Version, major, minor uint64) *decision.Blocker {
+// tooFar names the minor version that must precede a release.
+func tooFar(f *facts.Facts, wanted semver.Version, major, minor uint64) *decision.Blocker {
+	runs, _ := f.Runs()
 	return watched(controlplanev1.InvalidConfigurationReason,
-		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set "+
-			"spec.distributionVersion to a release of %d.%d first",
-		wanted, runs, major, minor)
+		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set %s "+
+			"to a release of %d.%d first",
+		wanted, runs, f.Settings().Release, major, minor)
 }
 
 // lastBeforeFive is the first minor version of OpenShift 4 from which 5.0 is at most one minor version of
@@ -286,9 +286,9 @@ func nextMajor(f *facts.Facts, runs, wanted semver.Version, seen *workload.Clust
 	case !fromFourToFive:
 		return notOffered(f, wanted, seen, "this major version requires an update graph")
 	case runs.Minor < lastBeforeFive:
-		return tooFar(wanted, runs, runs.Major, runs.Minor+1)
+		return tooFar(f, wanted, runs.Major, runs.Minor+1)
 	case wanted.Minor > 0:
-		return tooFar(wanted, runs, wanted.Major, 0)
+		return tooFar(f, wanted, wanted.Major, 0)
 	}
 	return nil
 }
@@ -305,8 +305,8 @@ func foreignRequest(f *facts.Facts, wanted semver.Version, seen *workload.Cluste
 	}
 	return watched(controlplanev1.VersionMismatchReason,
 		"another client requested another release than v%s: %s%s. Withdraw the request in the cluster (oc adm upgrade --clear), or set "+
-			"spec.distributionVersion to that release",
-		wanted, describe(seen.Requested), refused)
+			"%s to that release",
+		wanted, describe(seen.Requested), refused, f.Settings().Release)
 }
 
 func describe(requested workload.Update) string {

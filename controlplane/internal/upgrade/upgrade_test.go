@@ -443,6 +443,13 @@ func TestBlockers(t *testing.T) {
 			g.Expect(blocker.Reason).To(Equal(tc.reason))
 			g.Expect(blocker.Message).To(ContainSubstring(tc.message))
 			g.Expect(blocker.Watched).To(Equal(tc.watched))
+
+			w = newWorld()
+			w.ControlPlane.Labels = map[string]string{clusterv1.ClusterTopologyOwnedLabel: ""}
+			tc.change(w)
+			_, blocker = Next(w.Facts, &w.seen, Kubernetes{})
+			g.Expect(blocker.Message).NotTo(MatchRegexp(`(?i)set (spec.distributionVersion|spec.upgrade.channel to|config.releaseImage to)`),
+				"Cluster API reverts the edit")
 		})
 	}
 }

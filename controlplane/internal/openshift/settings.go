@@ -1,0 +1,25 @@
+package openshift
+
+// Settings are the names, for messages, of what the user edits to change a control plane.
+type Settings struct {
+	// Release, Version, Channel and Image set spec.distributionVersion, spec.version, spec.upgrade.channel and
+	// spec.config.releaseImage.
+	Release, Version, Channel, Image string
+}
+
+// SettingsOf returns the settings of a control plane. If it belongs to the topology of a Cluster, Cluster API reverts an edit of
+// each field that the ClusterClass sets. That is always so for distributionVersion, which a topology must set: the field is
+// required. Whether the class sets channel and image is not known.
+func SettingsOf(topology bool) Settings {
+	if !topology {
+		return Settings{
+			Release: "spec.distributionVersion", Version: "spec.version", Channel: "spec.upgrade.channel", Image: "config.releaseImage",
+		}
+	}
+	return Settings{
+		Release: "the variable of the Cluster's topology that sets spec.distributionVersion (distributionVersion in the ClusterClass sample)",
+		Version: "spec.topology.version of the Cluster",
+		Channel: "spec.upgrade.channel (variable upgradeChannel in the ClusterClass sample)",
+		Image:   "config.releaseImage (variable releaseImage in the ClusterClass sample)",
+	}
+}
