@@ -40,6 +40,7 @@ var (
 		"controlplane/internal/status/rollout",
 		"controlplane/internal/tasks",
 		"controlplane/internal/upgrade",
+		"controlplane/internal/versioning",
 		"controlplane/internal/workers",
 		"controlplane/internal/workload",
 		"pkg/assisted",

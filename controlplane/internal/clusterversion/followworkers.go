@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -17,10 +18,10 @@ import (
 // FollowWorkers sets the version of workers to that of their kubelets, or of their MachineDeployment: no other controller
 // does. See facts.FollowedVersion.
 func (u *Upgrader) FollowWorkers(ctx context.Context, s *scope.Scope) (bool, error) {
-	u.workloads.RequirePools(s.ClusterKey(), s.NeedsPools())
+	u.workloads.RequirePools(s.ClusterKey(), versioning.NeedsPools(s.Facts))
 	var errs []error
 	for _, m := range s.Workers {
-		if version := s.FollowedVersion(m); version != "" {
+		if version := versioning.FollowedVersion(s.Facts, m); version != "" {
 			errs = append(errs, u.setVersion(ctx, s, m, version))
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -120,10 +121,10 @@ const unreadPeriod = 10 * time.Minute
 // kubernetesOf returns what is known of the Kubernetes version of a release image. It queries a registry only if the version
 // matters: the spec has one, and an image can be requested.
 func (u *Upgrader) kubernetesOf(ctx context.Context, s *scope.Scope, image string) (upgrade.Kubernetes, error) {
-	if s.WantedKubernetes() == "" || image == "" {
+	if versioning.WantedKubernetes(s.Facts) == "" || image == "" {
 		return upgrade.Kubernetes{}, nil
 	}
-	wanted, _ := s.WantedVersion()
+	wanted, _ := versioning.WantedVersion(s.Facts)
 	key := upgradeKey(s) + " " + image
 	version, unknown, err := u.releases.KubernetesVersion(ctx, s, wanted, image)
 	switch {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -52,7 +53,7 @@ var MachineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 		facts.NodeAway(before) != facts.NodeAway(after) ||
 		workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
 		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // the reason MachinesWithoutOwner ends with an owner
-		facts.WaitsForNode(before) != facts.WaitsForNode(after) || facts.UpdatesInPlace(before) != facts.UpdatesInPlace(after) ||
+		facts.WaitsForNode(before) != facts.WaitsForNode(after) || versioning.UpdatesInPlace(before) != versioning.UpdatesInPlace(after) ||
 		configReason(before) != configReason(after)
 })
 

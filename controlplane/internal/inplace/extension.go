@@ -18,6 +18,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -155,9 +156,9 @@ func (e *Extension) pendingReason(ctx context.Context, desired *clusterv1.Machin
 	cluster := client.ObjectKey{Namespace: machine.Namespace, Name: machine.Spec.ClusterName}
 	state, known := e.Workloads.View(cluster)
 	f := &facts.Facts{Workload: state}
-	node, runs := machine.Status.NodeRef.Name, f.KubeletVersion(machine)
+	node, runs := machine.Status.NodeRef.Name, versioning.KubeletVersion(f, machine)
 	switch {
-	case version == "" || f.Follows(machine, version) || f.Follows(machine, wanted):
+	case version == "" || versioning.Follows(f, machine, version) || versioning.Follows(f, machine, wanted):
 		return "", nil
 	case !known:
 		return notOurs(cluster), nil

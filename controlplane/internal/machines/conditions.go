@@ -16,6 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -60,7 +61,7 @@ func upToDateCondition(f *facts.Facts, m *clusterv1.Machine) metav1.Condition {
 		ObservedGeneration: m.Generation,
 	}
 	// The version in the spec follows that of the kubelet, and the cache shows it later.
-	version, required := cmp.Or(f.MachineVersion(m), m.Spec.Version), f.RequiredKubernetes()
+	version, required := cmp.Or(versioning.MachineVersion(f, m), m.Spec.Version), versioning.RequiredKubernetes(f)
 	if required != "" && !versions.SameKubernetes(version, required) {
 		c.Status, c.Reason = metav1.ConditionFalse, clusterv1.MachineNotUpToDateReason
 		c.Message = fmt.Sprintf("* Version %s, %s required", version, required)

@@ -25,6 +25,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
@@ -246,7 +247,7 @@ func (c *Creator) createOne(ctx context.Context, s *scope.Scope, slot desired.Sl
 			return false, err
 		}
 	}
-	machine := desired.Machine(s.Facts, slot, infra, s.MachineVersion(nil))
+	machine := desired.Machine(s.Facts, slot, infra, versioning.MachineVersion(s.Facts, nil))
 	if err := c.writer.Apply(ctx, s, machine, nil); err != nil {
 		return false, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -60,7 +61,7 @@ func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
 func (u *Updater) syncMachine(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
-	if err := u.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, s.MachineVersion(m)), m); err != nil {
+	if err := u.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, versioning.MachineVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
 	arbiter := desired.IsArbiter(s.Facts, m)

@@ -14,6 +14,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 )
 
@@ -67,7 +68,7 @@ func blockerOf(s *scope.Scope) string {
 	case s.ControlPlane.Annotations[controlplanev1.ReleasedHostsAnnotation] != "",
 		slices.ContainsFunc(s.Machines, collections.HasDeletionTimestamp) && !keepsNodes(s):
 		return RemovingHosts
-	case s.WorkersRollOut():
+	case versioning.WorkersRollOut(s.Facts):
 		return UpdatingWorkers
 	}
 	return ""

@@ -9,6 +9,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 )
 
 // CheckKubernetes blocks an installation if the spec has another Kubernetes version than the release. An installed cluster
@@ -16,7 +17,7 @@ import (
 // version. The first query of the registry blocks the installation as well, a later one does not. If the version in the
 // release image cannot be read, as on a disconnected hub, only the minor version is compared.
 func (r *Resolver) CheckKubernetes(ctx context.Context, s *scope.Scope) (bool, error) {
-	wanted := s.WantedKubernetes()
+	wanted := versioning.WantedKubernetes(s.Facts)
 	if s.Begun || wanted == "" {
 		return true, nil
 	}

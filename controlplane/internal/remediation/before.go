@@ -9,6 +9,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
@@ -59,8 +60,8 @@ func (a *Situation) upgrading(m *clusterv1.Machine) *Step {
 	switch {
 	case a.Workload.Connected && !a.Workload.UnreadSince.IsZero():
 		return deferred(m, "the state of upgrades of the cluster cannot be read; see the condition Available of the control plane")
-	case a.UpgradingTo() != "":
-		return deferred(m, "the cluster is being upgraded to %s, which restarts hosts. %s", a.UpgradingTo(), byHand)
+	case versioning.UpgradingTo(a.Facts) != "":
+		return deferred(m, "the cluster is being upgraded to %s, which restarts hosts. %s", versioning.UpgradingTo(a.Facts), byHand)
 	case planned != "" && planned != a.ControlPlane.Spec.Version:
 		return deferred(m, "waiting until the version %s in the Cluster's topology is set in the control plane", planned)
 	}

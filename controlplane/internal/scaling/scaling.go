@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -110,10 +111,10 @@ func upgrading(f *facts.Facts) []decision.Blocker {
 	case !f.Workload.UnreadSince.IsZero():
 		return []decision.Blocker{decision.Watch(controlplanev1.HealthUnknownReason,
 			"the state of upgrades of the cluster cannot be read, see the condition Available")}
-	case f.UpgradingTo() == "":
+	case versioning.UpgradingTo(f) == "":
 		return nil
 	}
 	return []decision.Blocker{decision.Watch(controlplanev1.UpgradeInProgressReason,
 		"the cluster is being upgraded to %s: waiting for the end of the upgrade. See ClusterVersion version of the cluster",
-		f.UpgradingTo())}
+		versioning.UpgradingTo(f))}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
@@ -103,7 +104,7 @@ func (v *View) machinesUpToDate() metav1.Condition {
 	}
 	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	upgrade := rollout.Progress(v.Facts)
-	if upgrade == "" && v.AwaitsRelease() {
+	if upgrade == "" && versioning.AwaitsRelease(v.Facts) {
 		upgrade = fmt.Sprintf("release %s is not requested from the cluster yet", v.ControlPlane.Spec.DistributionVersion)
 	}
 	if upgrade != "" && c.Status == metav1.ConditionTrue {
@@ -148,8 +149,8 @@ func (v *View) arbiterMismatch() string {
 // versionMismatch reports a cluster that runs, or is being upgraded to, a newer release than the spec
 // requests; empty otherwise.
 func (v *View) versionMismatch() string {
-	target, known := v.Target()
-	wanted, given := v.WantedVersion()
+	target, known := versioning.Target(v.Facts)
+	wanted, given := versioning.WantedVersion(v.Facts)
 	if !known || !given || wanted.GTE(target) {
 		return ""
 	}
@@ -164,7 +165,7 @@ func (v *View) versionMismatch() string {
 func (v *View) versionToSet() string {
 	runs := v.Workload.Kubernetes()
 	switch {
-	case v.WantedKubernetes() == "" || versions.SameKubernetes(v.WantedKubernetes(), runs):
+	case versioning.WantedKubernetes(v.Facts) == "" || versions.SameKubernetes(versioning.WantedKubernetes(v.Facts), runs):
 		return ""
 	case v.Workload.Upgrading != "" || runs == "":
 		return ", and " + v.Settings().Version + " to its Kubernetes version"
@@ -175,8 +176,8 @@ func (v *View) versionToSet() string {
 // kubernetesMismatch reports a Kubernetes version in the spec that is not that of the running release. It is empty while
 // another release is requested or rolled out.
 func (v *View) kubernetesMismatch() string {
-	wanted, runs := v.WantedKubernetes(), v.Workload.Kubernetes()
-	upgrades := v.Workload.Upgrading != "" || v.AwaitsRelease()
+	wanted, runs := versioning.WantedKubernetes(v.Facts), v.Workload.Kubernetes()
+	upgrades := v.Workload.Upgrading != "" || versioning.AwaitsRelease(v.Facts)
 	if !v.Installed() || upgrades || wanted == "" || runs == "" || versions.SameKubernetes(wanted, runs) {
 		return ""
 	}
@@ -205,7 +206,7 @@ func (v *View) rollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
-	if len(outdated) == 0 && upgrade == "" && !v.AwaitsRelease() {
+	if len(outdated) == 0 && upgrade == "" && !versioning.AwaitsRelease(v.Facts) {
 		return rollout.Finished(v.Facts)
 	}
 	c := condition.True(t, cmp.Or(rollout.PoolReason(v.Facts), clusterv1.RollingOutReason))

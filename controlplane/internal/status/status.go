@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -153,9 +154,9 @@ func progress(phase controlplanev1.InstallationPhase, percentage int32) string {
 // Before the installation it is the version of the spec. If the spec has a version, MachineSets of Cluster API create no
 // workers until the control plane reports one. Day-1 workers must exist before the installation.
 func (v *View) versions() []controlplanev1.StatusVersion {
-	version := v.KubernetesVersion()
+	version := versioning.KubernetesVersion(v.Facts)
 	if !v.Installed() {
-		version = v.WantedKubernetes()
+		version = versioning.WantedKubernetes(v.Facts)
 	}
 	if version == "" {
 		return nil

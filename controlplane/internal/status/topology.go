@@ -10,6 +10,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
@@ -40,7 +41,7 @@ func (v *View) topologyUpgradeable() *metav1.Condition {
 		c := condition.False(controlplanev1.TopologyUpgradeableCondition, controlplanev1.KubernetesVersionMismatchReason, fmt.Sprintf(
 			"The version %s of the topology does not have the hash that kubelets report: %s. Cluster API 1.14 and newer compares the versions "+
 				"literally and then upgrades no topology. Set %s to %s before the update of Cluster API",
-			v.WantedKubernetes(), hash, v.Settings().Version, hash))
+			versioning.WantedKubernetes(v.Facts), hash, v.Settings().Version, hash))
 		return &c
 	}
 	return nil
@@ -48,19 +49,19 @@ func (v *View) topologyUpgradeable() *metav1.Condition {
 
 // topologyUpgrades reports whether an upgrade of the topology is requested or in progress.
 func (v *View) topologyUpgrades() bool {
-	runs := v.KubernetesVersion()
+	runs := versioning.KubernetesVersion(v.Facts)
 	for _, set := range v.Sets {
 		if set.Version != "" && !versions.AtLeast(set.Version, runs) {
 			return true
 		}
 	}
-	return v.AwaitsRelease() || v.Workload.Upgrading != "" || v.RequiredKubernetes() != runs
+	return versioning.AwaitsRelease(v.Facts) || v.Workload.Upgrading != "" || versioning.RequiredKubernetes(v.Facts) != runs
 }
 
 // otherHash returns the version that the kubelets report if the spec has the same version with another hash, or without
 // one; "" otherwise.
 func (v *View) otherHash() string {
-	runs, wanted := v.Workload.Kubernetes(), v.WantedKubernetes()
+	runs, wanted := v.Workload.Kubernetes(), versioning.WantedKubernetes(v.Facts)
 	if runs == wanted || !versions.SameKubernetes(runs, wanted) || !strings.Contains(runs, "+") {
 		return ""
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -22,7 +23,7 @@ import (
 // Due reports whether the cluster must be inspected. This is the case if the spec has a newer release than
 // the cluster runs or is being upgraded to. A pending request that is not desired any more is the other case.
 func Due(f *facts.Facts) bool {
-	runs, known := f.Runs()
+	runs, known := versioning.Runs(f)
 	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
 		return false
 	}
@@ -31,7 +32,7 @@ func Due(f *facts.Facts) bool {
 
 // newer reports whether the spec has a newer release that the cluster is not being upgraded to.
 func newer(f *facts.Facts, runs semver.Version) bool {
-	wanted, given := f.WantedVersion()
+	wanted, given := versioning.WantedVersion(f)
 	return given && wanted.GT(runs) && wanted.String() != f.Workload.Upgrading
 }
 
@@ -50,8 +51,8 @@ type Kubernetes struct {
 
 // Image returns the image that would be requested; "" if none can be.
 func Image(f *facts.Facts, seen *workload.ClusterVersion) string {
-	runs, _ := f.Runs()
-	wanted, _ := f.WantedVersion()
+	runs, _ := versioning.Runs(f)
+	wanted, _ := versioning.WantedVersion(f)
 	if !newer(f, runs) {
 		return ""
 	}
@@ -64,8 +65,8 @@ func Image(f *facts.Facts, seen *workload.ClusterVersion) string {
 
 // Next returns the request to write now, and the blocker or the wait for the cluster.
 func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) (workload.UpdateRequest, *decision.Blocker) {
-	runs, _ := f.Runs()
-	wanted, _ := f.WantedVersion()
+	runs, _ := versioning.Runs(f)
+	wanted, _ := versioning.WantedVersion(f)
 	request := workload.UpdateRequest{ResourceVersion: seen.ResourceVersion}
 	switch {
 	case seen.Runs != f.Workload.OpenShiftVersion || seen.Upgrading != f.Workload.Upgrading:
@@ -194,7 +195,7 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 // have it.
 func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
 	switch {
-	case !f.TopologySkipsWorkers():
+	case !versioning.TopologySkipsWorkers(f):
 		return nil
 	case !f.Workload.PoolsKnown:
 		return watched(controlplanev1.UpgradeInProgressReason,
@@ -210,7 +211,7 @@ func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVe
 // cluster would get a version that the topology of the Cluster does not request. From 1.14 on Cluster API then sets no
 // other version.
 func otherKubernetes(f *facts.Facts, wanted semver.Version, contained string) *decision.Blocker {
-	conflict := openshift.KubernetesConflict(wanted, contained, f.WantedKubernetes(), f.Settings())
+	conflict := openshift.KubernetesConflict(wanted, contained, versioning.WantedKubernetes(f), f.Settings())
 	if conflict == "" {
 		return nil
 	}
@@ -251,7 +252,7 @@ func rolledBack(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVer
 
 // skipped blocks releases that skip a minor version, which OpenShift does not support.
 func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) *decision.Blocker {
-	runs, _ := f.Runs()
+	runs, _ := versioning.Runs(f)
 	switch {
 	case wanted.Major != runs.Major:
 		return nextMajor(f, runs, wanted, seen)
@@ -263,7 +264,7 @@ func skipped(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersio
 
 // tooFar names the minor version that must precede a release.
 func tooFar(f *facts.Facts, wanted semver.Version, major, minor uint64) *decision.Blocker {
-	runs, _ := f.Runs()
+	runs, _ := versioning.Runs(f)
 	return watched(controlplanev1.InvalidConfigurationReason,
 		"spec.distributionVersion is v%s, but the cluster runs v%s, and is upgraded by one minor version at a time. Set %s "+
 			"to a release of %d.%d first",
@@ -327,7 +328,7 @@ func answerTo(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersi
 
 // gatesLeft names the gates to acknowledge before the cluster can leave its minor version.
 func gatesLeft(f *facts.Facts, wanted semver.Version, seen *workload.ClusterVersion) string {
-	runs, _ := f.Runs()
+	runs, _ := versioning.Runs(f)
 	var left []string
 	for _, gate := range seen.Gates {
 		if !gate.Acknowledged && strings.HasPrefix(gate.Name, fmt.Sprintf("ack-%d.%d-", runs.Major, runs.Minor)) {

@@ -13,6 +13,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -74,7 +75,7 @@ func Condition(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, stale 
 // Node gets another machine configuration: see condition.UnknownLeft.
 func restartLeft(f *facts.Facts, m *clusterv1.Machine, seen *workload.Etcd, now time.Time) time.Duration {
 	node := seen.Node(m.Status.NodeRef.Name)
-	if f.UpgradingTo() == "" && (node == nil || !node.Configuring) {
+	if versioning.UpgradingTo(f) == "" && (node == nil || !node.Configuring) {
 		return 0
 	}
 	return condition.UnknownLeft(conditions.Get(m, controlplanev1.EtcdMemberHealthyCondition), workload.RestartTime(1), now)

@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -76,7 +77,7 @@ const MaxPools = 32
 // cannot be read.
 func PoolsBehind(f *facts.Facts) []string {
 	switch {
-	case !f.PoolsMatter():
+	case !versioning.PoolsMatter(f):
 		return nil
 	case !f.Workload.PoolsKnown:
 		return f.ControlPlane.Status.PoolsBehind
@@ -95,7 +96,7 @@ func PoolsBehind(f *facts.Facts) []string {
 func WaitingPools(f *facts.Facts) string {
 	var texts []string
 	for _, pool := range f.Workload.Pools {
-		if words := poolText(f, &pool); f.PoolsMatter() && words != "" {
+		if words := poolText(f, &pool); versioning.PoolsMatter(f) && words != "" {
 			texts = append(texts, words)
 		}
 	}
@@ -108,7 +109,7 @@ func PoolReason(f *facts.Facts) string {
 	reason := ""
 	for i := range f.Workload.Pools {
 		switch pool := &f.Workload.Pools[i]; {
-		case !f.PoolsMatter() || poolText(f, pool) == "":
+		case !versioning.PoolsMatter(f) || poolText(f, pool) == "":
 		case pool.Degraded != "":
 			return controlplanev1.MachineConfigPoolDegradedReason
 		case pool.Paused:
@@ -148,7 +149,7 @@ func poolText(f *facts.Facts, pool *workload.Pool) string {
 func Finished(f *facts.Facts) metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	before := conditions.Get(f.ControlPlane, t)
-	if f.PoolsMatter() && !f.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
+	if versioning.PoolsMatter(f) && !f.Workload.PoolsKnown && before != nil && before.Status == metav1.ConditionFalse {
 		return *before // the last known condition
 	}
 	return condition.False(t, cmp.Or(PoolReason(f), clusterv1.NotRollingOutReason), WaitingPools(f))

@@ -1,4 +1,4 @@
-package facts_test
+package versioning_test
 
 import (
 	"testing"
@@ -12,6 +12,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -52,7 +53,7 @@ func TestFollowedVersion(t *testing.T) {
 			m.Spec.Version, m.Spec.Bootstrap.ConfigRef.Kind, m.Status.NodeRef.Name = tc.machine, workers.ConfigKind, "w"
 			f.Workers, f.Sets = []*clusterv1.Machine{m}, map[types.UID]workers.MachineSet{"s": {Version: tc.set}}
 			f.Workload.Nodes = []workload.Node{{Name: "w", KubeletVersion: tc.kubelet}}
-			NewWithT(t).Expect(f.FollowedVersion(m)).To(Equal(tc.want))
+			NewWithT(t).Expect(versioning.FollowedVersion(f, m)).To(Equal(tc.want))
 		})
 	}
 }
@@ -65,7 +66,7 @@ func TestReportedVersionHasTheMetadataOfTheSpec(t *testing.T) {
 		{"v1.30.5", "v1.29.6+bbb", "v1.29.6+bbb"},
 		{"", "v1.29.6+bbb", "v1.29.6+bbb"},
 	} {
-		NewWithT(t).Expect(installed(tc[0], tc[1]).KubernetesVersion()).To(Equal(tc[2]), "%v", tc)
+		NewWithT(t).Expect(versioning.KubernetesVersion(installed(tc[0], tc[1]))).To(Equal(tc[2]), "%v", tc)
 	}
 }
 
@@ -91,11 +92,12 @@ func TestTopologySkipsWorkers(t *testing.T) {
 			f.Cluster.Spec.Topology.Version = tc.end
 			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, tc.deployments)
 			f.Workload.PoolsKnown, f.Workload.UnpausedPools = tc.known, tc.unpaused
-			g.Expect(f.TopologySkipsWorkers()).To(Equal(tc.want))
+			g.Expect(versioning.TopologySkipsWorkers(f)).To(Equal(tc.want))
 			if tc.want {
-				g.Expect(f.NeedsPools()).To(BeTrue(), "the pools decide")
+				g.Expect(versioning.NeedsPools(f)).To(BeTrue(), "the pools decide")
 			}
 		})
 	}
-	NewWithT(t).Expect((&facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}).TopologySkipsWorkers()).To(BeFalse())
+	withoutCluster := &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
+	NewWithT(t).Expect(versioning.TopologySkipsWorkers(withoutCluster)).To(BeFalse())
 }

@@ -1,4 +1,6 @@
-package facts
+// Package versioning concludes the releases of OpenShift and the versions of Kubernetes in a cluster from the facts of a
+// reconcile: the present and the desired ones of the cluster, its Machines and its kubelets. It has no client.
+package versioning
 
 import (
 	"cmp"
@@ -9,33 +11,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // Runs returns the release that the installed cluster completed last; false if it is unknown.
-func (f *Facts) Runs() (semver.Version, bool) { return f.release(f.Workload.OpenShiftVersion) }
+func Runs(f *facts.Facts) (semver.Version, bool) { return release(f.Workload.OpenShiftVersion) }
 
 // WantedVersion returns the release in the spec; false if it is invalid.
-func (f *Facts) WantedVersion() (semver.Version, bool) {
-	return f.release(f.ControlPlane.Spec.DistributionVersion)
-}
-
-// Settings returns the names, for messages, of what the user edits to change the control plane.
-func (f *Facts) Settings() openshift.Settings {
-	return openshift.SettingsOf(InTopology(f.ControlPlane))
-}
-
-// InTopology reports whether an object belongs to the topology of a Cluster, which reverts the edits of a user.
-func InTopology(obj metav1.Object) bool {
-	_, owned := obj.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
-	return owned
+func WantedVersion(f *facts.Facts) (semver.Version, bool) {
+	return release(f.ControlPlane.Spec.DistributionVersion)
 }
 
 // Target returns the release that the Machines of an installed cluster should have. It is that in the spec,
 // unless the cluster runs, or works towards, a newer one. It is false if it is unknown.
-func (f *Facts) Target() (semver.Version, bool) {
+func Target(f *facts.Facts) (semver.Version, bool) {
 	if !f.Installed() {
 		return semver.Version{}, false
 	}
@@ -46,7 +38,7 @@ func (f *Facts) Target() (semver.Version, bool) {
 	}
 	target, found := semver.Version{}, false
 	for _, version := range known {
-		if v, ok := f.release(version); ok && (!found || v.GT(target)) {
+		if v, ok := release(version); ok && (!found || v.GT(target)) {
 			target, found = v, true
 		}
 	}
@@ -54,15 +46,15 @@ func (f *Facts) Target() (semver.Version, bool) {
 }
 
 // AwaitsRelease reports whether the spec has a newer release than the installed cluster has completed.
-func (f *Facts) AwaitsRelease() bool {
-	runs, known := f.release(cmp.Or(f.Workload.OpenShiftVersion, f.ControlPlane.Status.DistributionVersion))
-	wanted, given := f.WantedVersion()
+func AwaitsRelease(f *facts.Facts) bool {
+	runs, known := release(cmp.Or(f.Workload.OpenShiftVersion, f.ControlPlane.Status.DistributionVersion))
+	wanted, given := WantedVersion(f)
 	return f.Installed() && known && given && wanted.GT(runs)
 }
 
 // UpgradingTo returns the release that the cluster works towards, or that is requested and may start at any
 // time; "" if there is none.
-func (f *Facts) UpgradingTo() string {
+func UpgradingTo(f *facts.Facts) string {
 	if r := f.Workload.Rollout; f.Workload.Upgrading == "" && r != nil && r.Pending && r.Refused == "" {
 		return cmp.Or(r.Requested.Version, r.Requested.Image)
 	}
@@ -75,12 +67,12 @@ func (f *Facts) UpgradingTo() string {
 //
 // If only the build metadata differ from those of the spec, it is the version of the spec. Cluster API otherwise counts the
 // control plane as being upgraded, creates no workers, and refuses the edit that corrects the metadata.
-func (f *Facts) KubernetesVersion() string {
+func KubernetesVersion(f *facts.Facts) string {
 	if !f.Installed() {
 		return ""
 	}
 	if now := cmp.Or(f.Workload.Kubernetes(), f.ControlPlane.Status.Version); now != "" {
-		if wanted := f.WantedKubernetes(); strings.Contains(wanted, "+") && versions.SameKubernetes(now, wanted) {
+		if wanted := WantedKubernetes(f); strings.Contains(wanted, "+") && versions.SameKubernetes(now, wanted) {
 			return wanted
 		}
 		return now
@@ -96,22 +88,22 @@ func (f *Facts) KubernetesVersion() string {
 
 // TopologySkipsWorkers reports whether the topology of the Cluster upgrades the control plane by several minor versions before
 // its MachineDeployments. It does not count if all MachineConfigPools of workers are known to be paused.
-func (f *Facts) TopologySkipsWorkers() bool {
-	return f.chained() && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
+func TopologySkipsWorkers(f *facts.Facts) bool {
+	return chained(f) && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
 }
 
 // chained reports whether the topology of the Cluster has a later minor version than the control plane gets now.
-func (f *Facts) chained() bool {
+func chained(f *facts.Facts) bool {
 	if f.Cluster == nil || len(f.Cluster.Spec.Topology.Workers.MachineDeployments) == 0 {
 		return false
 	}
 	end, err := versions.ParseKubernetes(f.Cluster.Spec.Topology.Version)
-	step, stepErr := versions.ParseKubernetes(f.WantedKubernetes())
+	step, stepErr := versions.ParseKubernetes(WantedKubernetes(f))
 	return err == nil && stepErr == nil && end.Minor > step.Minor
 }
 
 // WantedKubernetes returns the Kubernetes version in the spec, with leading v; "" if it is omitted or invalid.
-func (f *Facts) WantedKubernetes() string {
+func WantedKubernetes(f *facts.Facts) string {
 	if _, err := versions.ParseKubernetes(f.ControlPlane.Spec.Version); err != nil {
 		return ""
 	}
@@ -120,8 +112,8 @@ func (f *Facts) WantedKubernetes() string {
 
 // RequiredKubernetes returns the Kubernetes version that the control-plane Machines of an installed cluster should have.
 // It is that of the API servers, or a newer one in the spec. It is "" if it is unknown.
-func (f *Facts) RequiredKubernetes() string {
-	runs, wanted := f.KubernetesVersion(), f.WantedKubernetes()
+func RequiredKubernetes(f *facts.Facts) string {
+	runs, wanted := KubernetesVersion(f), WantedKubernetes(f)
 	if runs != "" && wanted != "" && !versions.AtLeast(runs, wanted) {
 		return wanted
 	}
@@ -129,7 +121,7 @@ func (f *Facts) RequiredKubernetes() string {
 }
 
 // KubeletVersion returns the version that the kubelet of a Machine reports; "" if it is unknown.
-func (f *Facts) KubeletVersion(m *clusterv1.Machine) string {
+func KubeletVersion(f *facts.Facts, m *clusterv1.Machine) string {
 	if !m.Status.NodeRef.IsDefined() {
 		return ""
 	}
@@ -143,21 +135,21 @@ func (f *Facts) KubeletVersion(m *clusterv1.Machine) string {
 
 // MachineVersion returns the version of a control-plane Machine: that of its kubelet. Before it has a Node, it is the
 // version that it will have. It is "" if it is unknown. A nil Machine stands for the next one.
-func (f *Facts) MachineVersion(m *clusterv1.Machine) string {
+func MachineVersion(f *facts.Facts, m *clusterv1.Machine) string {
 	if m != nil && m.Status.NodeRef.IsDefined() {
-		return cmp.Or(f.KubeletVersion(m), m.Spec.Version)
+		return cmp.Or(KubeletVersion(f, m), m.Spec.Version)
 	}
-	return cmp.Or(f.KubernetesVersion(), f.WantedKubernetes())
+	return cmp.Or(KubernetesVersion(f), WantedKubernetes(f))
 }
 
 // LaggingWorkers returns our workers with an older version than their MachineDeployment, or their MachineSet,
 // requires.
-func (f *Facts) LaggingWorkers() []*clusterv1.Machine {
-	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool { return !f.lags(m) })
+func LaggingWorkers(f *facts.Facts) []*clusterv1.Machine {
+	return slices.DeleteFunc(slices.Clone(f.Workers), func(m *clusterv1.Machine) bool { return !lags(f, m) })
 }
 
-func (f *Facts) lags(m *clusterv1.Machine) bool {
-	wanted := f.WorkerVersion(m)
+func lags(f *facts.Facts, m *clusterv1.Machine) bool {
+	wanted := WorkerVersion(f, m)
 	_, err := versions.ParseKubernetes(wanted)
 	otherMetadata := m.Spec.Version != wanted && versions.SameKubernetes(m.Spec.Version, wanted) // Cluster API compares literally
 	return f.Installed() && staysOurs(m) && m.Status.NodeRef.IsDefined() && err == nil &&
@@ -175,14 +167,14 @@ func staysOurs(m *clusterv1.Machine) bool {
 // a newer one. A topology propagates no later version before its workers have the current one. The worker does not get
 // the version earlier: Cluster API counts a Machine whose version differs from that of its MachineDeployment as being
 // upgraded.
-func (f *Facts) FollowedVersion(m *clusterv1.Machine) string {
-	kubelet, wanted := f.KubeletVersion(m), f.WorkerVersion(m)
+func FollowedVersion(f *facts.Facts, m *clusterv1.Machine) string {
+	kubelet, wanted := KubeletVersion(f, m), WorkerVersion(f, m)
 	switch {
 	case !f.Installed() || !staysOurs(m) || kubelet == "":
 		return ""
-	case f.lags(m) && f.Follows(m, wanted):
+	case lags(f, m) && Follows(f, m, wanted):
 		return wanted
-	case wanted == "" && f.inKnownSet(m) && m.Spec.Version != kubelet:
+	case wanted == "" && inKnownSet(f, m) && m.Spec.Version != kubelet:
 		return kubelet
 	}
 	return ""
@@ -191,14 +183,14 @@ func (f *Facts) FollowedVersion(m *clusterv1.Machine) string {
 // NeedsPools reports whether the MachineConfigPools of the cluster are needed although it is not being
 // upgraded. This is so while workers lag behind, or did so at the last inspection, and before a topology is upgraded by
 // several minor versions.
-func (f *Facts) NeedsPools() bool {
+func NeedsPools(f *facts.Facts) bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || f.chained() ||
-		len(f.LaggingWorkers()) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace))
+	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || chained(f) ||
+		len(LaggingWorkers(f)) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace))
 }
 
 // PoolsMatter reports whether the status of pools is reported.
-func (f *Facts) PoolsMatter() bool { return f.Workload.Upgrading != "" || f.NeedsPools() }
+func PoolsMatter(f *facts.Facts) bool { return f.Workload.Upgrading != "" || NeedsPools(f) }
 
 // UpdatesInPlace reports whether Cluster API updates a Machine in place.
 func UpdatesInPlace(m *clusterv1.Machine) bool {
@@ -207,21 +199,21 @@ func UpdatesInPlace(m *clusterv1.Machine) bool {
 }
 
 // WorkersRollOut reports whether Cluster API brings workers to another version, one after the other.
-func (f *Facts) WorkersRollOut() bool {
+func WorkersRollOut(f *facts.Facts) bool {
 	begun := func(m *clusterv1.Machine) bool { return UpdatesInPlace(m) && staysOurs(m) }
-	return slices.ContainsFunc(f.Workers, begun) || slices.ContainsFunc(f.LaggingWorkers(), func(m *clusterv1.Machine) bool {
+	return slices.ContainsFunc(f.Workers, begun) || slices.ContainsFunc(LaggingWorkers(f), func(m *clusterv1.Machine) bool {
 		owner := metav1.GetControllerOf(m)
 		return owner != nil && f.Sets[owner.UID].RollsOut
 	})
 }
 
 // Follows reports whether the kubelet of a Machine has a Kubernetes version, or a newer one.
-func (f *Facts) Follows(m *clusterv1.Machine, version string) bool {
-	return versions.AtLeast(f.KubeletVersion(m), version)
+func Follows(f *facts.Facts, m *clusterv1.Machine, version string) bool {
+	return versions.AtLeast(KubeletVersion(f, m), version)
 }
 
 // inKnownSet reports whether the desired state of the MachineSet of a Machine is known.
-func (f *Facts) inKnownSet(m *clusterv1.Machine) bool {
+func inKnownSet(f *facts.Facts, m *clusterv1.Machine) bool {
 	owner := metav1.GetControllerOf(m)
 	if owner == nil {
 		return false
@@ -231,14 +223,15 @@ func (f *Facts) inKnownSet(m *clusterv1.Machine) bool {
 }
 
 // WorkerVersion returns the desired version of a worker; "" if none is set.
-func (f *Facts) WorkerVersion(m *clusterv1.Machine) string {
+func WorkerVersion(f *facts.Facts, m *clusterv1.Machine) string {
 	if owner := metav1.GetControllerOf(m); owner != nil {
 		return f.Sets[owner.UID].Version
 	}
 	return ""
 }
 
-func (f *Facts) release(version string) (semver.Version, bool) {
+// release returns the parsed version of a release; false if the version is invalid.
+func release(version string) (semver.Version, bool) {
 	v, err := openshift.ParseVersion(version)
 	return v, err == nil
 }
