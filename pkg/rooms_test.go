@@ -18,7 +18,11 @@ var (
 	pure = sets.New(
 		"bootstrap/internal/desired",
 		"bootstrap/internal/facts",
+		"bootstrap/internal/hostnetwork",
+		"bootstrap/internal/hostrole",
 		"bootstrap/internal/ignition",
+		"bootstrap/internal/joining",
+		"bootstrap/internal/ownership",
 		"bootstrap/internal/preflight",
 		"bootstrap/internal/status",
 		"controlplane/internal/approval",

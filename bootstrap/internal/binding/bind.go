@@ -18,6 +18,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/joining"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -110,7 +111,7 @@ func (b *Binder) Bind(ctx context.Context, s *scope.Scope) (bool, error) {
 func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	const stage = bootstrapv1.HostBoundCondition
 	agent := s.Agent
-	if s.Reregistered() {
+	if joining.Reregistered(s.Facts) {
 		return s.Blockf(stage, bootstrapv1.ClusterReregisteredReason,
 			"the cluster was installed already, but assisted-service has it in state %q, in which it may be installed again: "+
 				"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name), nil
@@ -118,7 +119,7 @@ func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	if proceed, err := b.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
 	}
-	obstacle := s.AcceptanceBlocker()
+	obstacle := joining.AcceptanceBlocker(s.Facts)
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	unbound := facts.Unbound(agent)
 	if !facts.Bound(agent) || !unbound {

@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostnetwork"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -221,7 +222,7 @@ func handOut(s *scope.Scope, mode bootmode.Mode, secret string) (bool, error) {
 	s.Status.DataSecretName = secret
 	s.Status.Initialization.DataSecretCreated = ptr.To(true)
 	s.Status.BootMode = mode.Name()
-	mismatch := s.NetworkMismatch()
+	mismatch := hostnetwork.Mismatch(s.Facts)
 	warnOfNetworkMismatch(s, mismatch)
 	s.Pass(bootstrapv1.DataSecretAvailableCondition, mismatch)
 	return true, nil

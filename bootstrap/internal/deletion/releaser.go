@@ -20,6 +20,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -198,7 +199,7 @@ func (d *Releaser) ConfirmDeleted(ctx context.Context, s *scope.Scope) (bool, er
 	}
 	s.InfraEnvs = nil
 	for i := range list.Items {
-		if infraEnv := &list.Items[i]; s.ForeignInfraEnv(infraEnv, writer.Wrote(infraEnv)) == "" {
+		if infraEnv := &list.Items[i]; ownership.ForeignInfraEnv(s.Facts, infraEnv, writer.Wrote(infraEnv)) == "" {
 			s.InfraEnvs = append(s.InfraEnvs, infraEnv)
 		}
 	}

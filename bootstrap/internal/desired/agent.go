@@ -13,7 +13,9 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/joining"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -32,7 +34,7 @@ func invalid(format string, args ...any) *UserError {
 // the disk are checked before the host is bound; a later change does not unbind it. metadata returns the
 // host's Metal3 metadata, and is called only if a variable needs it.
 func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, error)) (*aiv1beta1.AgentSpec, error) {
-	if problem := f.RoleConflict(); problem != "" {
+	if problem := hostrole.Conflict(f); problem != "" {
 		return nil, &UserError{bootstrapv1.RoleConflictReason, problem}
 	}
 	if problem := belowRequirements(f, agent); problem != nil && !facts.BoundByUs(agent) {
@@ -48,7 +50,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 	}
 	wanted := &aiv1beta1.AgentSpec{
 		ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: f.Deployment.Namespace, Name: f.Deployment.Name},
-		Role:                  f.Role(),
+		Role:                  hostrole.Of(f),
 		Hostname:              node.name,
 		NodeLabels:            node.labels,
 		MachineConfigPool:     poolOf(f, agent),
@@ -68,7 +70,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		PostCommands:   spec.PostBootstrapCommands,
 		SentinelDir:    spec.BootstrapCommandSentinelDir,
 		KubeconfigPath: spec.PostBootstrapKubeconfigPath,
-		ServerCA:       f.ServerCA(),
+		ServerCA:       joining.ServerCA(f),
 		Overrides: []ignition.Override{
 			{Of: "annotation " + bootstrapv1.IgnitionOverrideAnnotation, Config: f.Config.Annotations[bootstrapv1.IgnitionOverrideAnnotation]},
 			{Of: "annotation " + metal3.IgnitionAnnotation + " of the BareMetalHost", Config: settings.ignition},

@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -150,7 +151,7 @@ func FencingSecret(f *facts.Facts, credentials *corev1.Secret) (*corev1.Secret, 
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace:       f.Config.Namespace,
-			Name:            f.FencingSecretName(),
+			Name:            hostrole.FencingSecretName(f),
 			Labels:          map[string]string{clusterv1.ClusterNameLabel: f.Cluster.Name},
 			Annotations:     map[string]string{FencingAnnotation: fencingSource(credentials, address, verification)},
 			OwnerReferences: []metav1.OwnerReference{OwnerOf(f.Config)},

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -30,7 +31,7 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 	annotations := f.Host.Annotations
 	settings.hostname, settings.ignition = annotations[metal3.HostnameAnnotation], annotations[metal3.IgnitionAnnotation]
 	switch role := aiv1beta1.HostRole(annotations[metal3.RoleAnnotation]); role {
-	case "", aiv1beta1.HostRoleAutoAssign, f.Role():
+	case "", aiv1beta1.HostRoleAutoAssign, hostrole.Of(f):
 	default:
 		return settings, invalid(
 			"BareMetalHost %s is for the role %s by its annotation %s, but Machine %s is a %s: choose its hosts by hostSelector, or correct "+
@@ -39,7 +40,7 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 			role,
 			metal3.RoleAnnotation,
 			f.Machine.Name,
-			f.Role(),
+			hostrole.Of(f),
 		)
 	}
 	if args := annotations[metal3.InstallerArgsAnnotation]; args != "" {

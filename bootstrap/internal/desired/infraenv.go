@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/joining"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
@@ -137,10 +138,10 @@ func osImageVersion(f *facts.Facts) string {
 	switch {
 	case f.Config.Spec.OSImageVersion != "":
 		return f.Config.Spec.OSImageVersion
-	case f.Runs() && !f.FollowsRelease() && f.Namesake != nil:
+	case joining.Runs(f) && !joining.FollowsRelease(f) && f.Namesake != nil:
 		return f.Namesake.Spec.OSImageVersion
 	}
-	return assisted.MinorOf(cmp.Or(f.RunningRelease(), f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
+	return assisted.MinorOf(cmp.Or(joining.RunningRelease(f), f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]))
 }
 
 // MirrorRegistry returns the mirror registry of the config, or else that of the cluster.

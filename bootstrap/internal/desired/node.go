@@ -14,6 +14,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ignition"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -112,8 +113,8 @@ func addPoolLabel(f *facts.Facts, node *nodeIdentity) error {
 	if pool == "" || pool == defaultPool {
 		return nil
 	}
-	if f.Role() != aiv1beta1.HostRoleWorker {
-		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool %s: remove it", f.Role())
+	if hostrole.Of(f) != aiv1beta1.HostRoleWorker {
+		return invalid("spec.machineConfigPool: hosts of the control plane belong to the pool %s: remove it", hostrole.Of(f))
 	}
 	node.labels["node-role.kubernetes.io/"+pool] = ""
 	return nil

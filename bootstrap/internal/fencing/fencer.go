@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -49,7 +50,7 @@ func (k *Fencer) WaitingFor(namespace, name string) []types.NamespacedName {
 // anymore for an approved host, but the Secret stays. assisted-service reads the Secret once more before it
 // notices the approval.
 func (k *Fencer) Fence(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Fenced() {
+	if !hostrole.Fenced(s.Facts) {
 		k.secrets.End(s.Key())
 		return true, nil
 	}
@@ -60,7 +61,7 @@ func (k *Fencer) Fence(ctx context.Context, s *scope.Scope) (bool, error) {
 	if err != nil {
 		return fencingUnusable(s, err)
 	}
-	k.secrets.Begin(s.Key(), name, s.FencingSecretName())
+	k.secrets.Begin(s.Key(), name, hostrole.FencingSecretName(s.Facts))
 	credentials, err := kube.Read(ctx, k.live, client.ObjectKey{Namespace: s.Config.Namespace, Name: name}, &corev1.Secret{})
 	switch {
 	case err != nil:
@@ -85,7 +86,7 @@ func (k *Fencer) Fence(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // keepFencing keeps the Secret of an approved host. It recreates a deleted Secret if that is still possible.
 func (k *Fencer) keepFencing(ctx context.Context, s *scope.Scope) error {
-	k.secrets.Begin(s.Key(), s.FencingSecretName())
+	k.secrets.Begin(s.Key(), hostrole.FencingSecretName(s.Facts))
 	switch {
 	case ownsFencing(s):
 		return k.writer.KeepOwner(ctx, s, s.FencingSecret)
@@ -112,7 +113,9 @@ func ownsFencing(s *scope.Scope) bool {
 
 // namesFencing reports whether an Agent of the Machine names the Secret that is made from the BMC's credentials.
 func namesFencing(s *scope.Scope) bool {
-	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool { return a.Spec.FencingCredentialsSecretRef == s.FencingSecretName() })
+	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool {
+		return a.Spec.FencingCredentialsSecretRef == hostrole.FencingSecretName(s.Facts)
+	})
 }
 
 // retiredFencing is the value of FencingAnnotation on a Secret whose credentials were removed.

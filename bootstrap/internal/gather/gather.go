@@ -26,7 +26,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostnetwork"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -122,9 +125,11 @@ func unlabeled(infraEnv *aiv1beta1.InfraEnv) bool {
 // together with the config. It runs after gatherCluster, because the InfraEnvs record the UID of the Cluster. It runs after
 // Host, because without a host an InfraEnv whose field managers were lost is foreign.
 func dropForeignInfraEnvs(_ context.Context, f *facts.Facts) error {
-	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool { return f.ForeignInfraEnv(e, writer.Wrote(e)) != "" })
+	f.InfraEnvs = slices.DeleteFunc(f.InfraEnvs, func(e *aiv1beta1.InfraEnv) bool {
+		return ownership.ForeignInfraEnv(f, e, writer.Wrote(e)) != ""
+	})
 	if f.Namesake != nil {
-		f.NamesakeForeign = f.ForeignInfraEnv(f.Namesake, writer.Wrote(f.Namesake))
+		f.NamesakeForeign = ownership.ForeignInfraEnv(f, f.Namesake, writer.Wrote(f.Namesake))
 		f.NamesakeUnlabeled = f.NamesakeUnlabeled && f.NamesakeForeign == ""
 	}
 	return nil
@@ -381,7 +386,7 @@ func (g *Gatherer) gatherDataSecret(ctx context.Context, f *facts.Facts) (err er
 // phase reports the error.
 func (g *Gatherer) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	selector, err := metav1.LabelSelectorAsSelector(f.Config.Spec.NMStateConfigLabelSelector)
-	if err != nil || !facts.WantsNetworks(f.Config) {
+	if err != nil || !hostnetwork.Wanted(f.Config) {
 		return nil //nolint:nilerr // the user's mistake, not a failure
 	}
 	list := &aiv1beta1.NMStateConfigList{}
@@ -397,10 +402,10 @@ func (g *Gatherer) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 
 // gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
 func (g *Gatherer) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
-	if !f.Fenced() {
+	if !hostrole.Fenced(f) {
 		return nil
 	}
-	f.FencingSecret, err = kube.Read(ctx, g.metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: f.FencingSecretName()},
+	f.FencingSecret, err = kube.Read(ctx, g.metadata, client.ObjectKey{Namespace: f.Config.Namespace, Name: hostrole.FencingSecretName(f)},
 		kube.MetadataOf(kube.Secret))
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostnetwork"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -107,7 +107,7 @@ func mirrorsOfInfraEnv(infraEnv *aiv1beta1.InfraEnv) []string {
 }
 
 func networksOfConfig(config *bootstrapv1.OpenshiftAssistedConfig) []string {
-	if facts.WantsNetworks(config) {
+	if hostnetwork.Wanted(config) {
 		return []string{Selecting}
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostnetwork"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -49,7 +51,7 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *aiv1beta1.InfraEnv, foreign s
 	otherwise := "Delete the Machine instead, which wipes no server as it has no host yet; its replacement gets another name"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
-		if advice := s.InfraEnvAdvice(infraEnv); advice != "" {
+		if advice := ownership.InfraEnvAdvice(s.Facts, infraEnv); advice != "" {
 			otherwise = advice + ". " + otherwise
 		}
 	}
@@ -91,7 +93,7 @@ func (i *Registrar) EnsureImage(ctx context.Context, s *scope.Scope) (bool, erro
 	if err != nil {
 		return s.Block(stage, bootstrapv1.InvalidConfigurationReason, err.Error()), nil
 	}
-	if s.NetworksMissing() && s.Namesake == nil {
+	if hostnetwork.Missing(s.Facts) && s.Namesake == nil {
 		return waitForNetwork(s), nil // an image that is created afterwards has the addresses from the start
 	}
 	kept, proceed, err := i.reregister(ctx, s, wanted)
@@ -137,7 +139,7 @@ func (i *Registrar) confirmNoInfraEnv(ctx context.Context, s *scope.Scope, name 
 		return err == nil, err
 	}
 	s.Again.In(reconcile.CacheLag)
-	if foreign := s.ForeignInfraEnv(found, writer.Wrote(found)); foreign != "" {
+	if foreign := ownership.ForeignInfraEnv(s.Facts, found, writer.Wrote(found)); foreign != "" {
 		return waitForInfraEnvName(s, found, foreign), nil
 	}
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
@@ -165,7 +167,7 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (proceed bo
 	const stage = bootstrapv1.DiscoveryImageReadyCondition
 	image := assisted.ObserveImage(s.InfraEnv)
 	switch {
-	case s.NetworksMissing():
+	case hostnetwork.Missing(s.Facts):
 		return waitForNetwork(s)
 	case image.Failure != "":
 		s.Blockf(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s",
@@ -177,9 +179,10 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (proceed bo
 		if len(s.InfraEnv.Status.Conditions) == 0 {
 			s.Overdue(stage, i.clock.Now(), s.InfraEnv.CreationTimestamp.Time)
 		}
-	case s.NetworksPending(s.InfraEnv):
+	case hostnetwork.Pending(s.Facts, s.InfraEnv):
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
-			"waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s", s.SelectedNetworks(),
+			"waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s",
+			hostnetwork.Selector(s.Facts),
 			s.InfraEnv.Name)
 	default:
 		s.Pass(stage, describeKept(s, kept))
@@ -209,5 +212,5 @@ func (i *Registrar) pullSecret(ctx context.Context, s *scope.Scope) (bool, error
 func waitForNetwork(s *scope.Scope) (proceed bool) {
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForNMStateConfigReason,
 		"waiting for an NMStateConfig that matches %s (spec.nmStateConfigLabelSelector): create it, with the MAC addresses of the host",
-		s.SelectedNetworks())
+		hostnetwork.Selector(s.Facts))
 }

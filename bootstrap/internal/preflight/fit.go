@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -45,7 +46,7 @@ func unsuitable(f *facts.Facts, host *metal3.Host) string {
 	if reason := desired.HostnameProblem(f, host); reason != "" {
 		return assisted.RedactURLs(reason)
 	}
-	if !f.Fenced() {
+	if !hostrole.Fenced(f) {
 		return ""
 	}
 	if err := desired.FencingProblem(host); err != nil {

@@ -12,6 +12,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostnetwork"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostrole"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -81,15 +83,15 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return unavailable(bootstrapv1.ServerInUseReason, host+" describes a server that is in use: "+bound.List(f.Claims(f.Host)))
 	case f.ApprovedAgent() == nil && metal3.WrongBMC(f.Host) != "":
 		return unavailable(bootstrapv1.BMCOfAnotherServerReason, host+": "+metal3.WrongBMC(f.Host))
-	case f.Fenced() && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
+	case hostrole.Fenced(f) && f.ApprovedAgent() == nil && desired.FencingProblem(f.Host) != nil:
 		return unavailable(bootstrapv1.FencingCredentialsUnusableReason, assisted.RedactURLs(desired.FencingProblem(f.Host).Error()))
 	case f.ApprovedAgent() == nil && desired.HostnameProblem(f, f.Host) != "":
 		return unavailable(
 			bootstrapv1.NoHostFitsReason,
 			fmt.Sprintf("%s: %s. Set %s", host, assisted.RedactURLs(desired.HostnameProblem(f, f.Host)), desired.HostnameSource(f)),
 		)
-	case f.NetworkMismatch() != "":
-		return unavailable(bootstrapv1.NMStateConfigMismatchReason, f.NetworkMismatch())
+	case hostnetwork.Mismatch(f) != "":
+		return unavailable(bootstrapv1.NMStateConfigMismatchReason, hostnetwork.Mismatch(f))
 	}
 	return available(bootstrapv1.HostChosenReason, host)
 }
@@ -154,7 +156,7 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 			fmt.Sprintf(
 				"no NMStateConfig that matches %s has a MAC address of a BareMetalHost that fits (%s): the host would boot without static addresses; "+
 					"correct spec.interfaces of the NMStateConfigs",
-				f.SelectedNetworks(),
+				hostnetwork.Selector(f),
 				list(fitting),
 			),
 		)
@@ -164,7 +166,7 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 			fmt.Sprintf(
 				"BareMetalHosts that fit: %s; no NMStateConfig that matches %s has a MAC address of: %s",
 				list(fitting),
-				f.SelectedNetworks(),
+				hostnetwork.Selector(f),
 				list(without),
 			),
 		)
@@ -188,7 +190,7 @@ func unaddressed(f *facts.Facts, names []string) []string {
 	var without []string
 	for _, host := range f.Hosts {
 		known := metal3.IdentityOf(host).MACs
-		if slices.Contains(names, host.Name) && len(known) > 0 && !f.HasStaticAddresses(known) {
+		if slices.Contains(names, host.Name) && len(known) > 0 && !hostnetwork.HasStaticAddresses(f, known) {
 			without = append(without, host.Name)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/joining"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -67,7 +68,7 @@ func registrationBlocker(f *facts.Facts) (reason, message string) {
 		return "", ""
 	}
 	name := f.Cluster.Spec.ControlPlaneRef.Name
-	obstacle, foreign := f.ClusterBlocker()
+	obstacle, foreign := joining.ClusterBlocker(f)
 	switch {
 	case foreign:
 		return bootstrapv1.ClusterDeploymentNotOursReason, obstacle

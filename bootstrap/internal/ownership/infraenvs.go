@@ -1,4 +1,5 @@
-package facts
+// Package ownership concludes from the facts of a reconcile whether an InfraEnv belongs to a config. It has no client.
+package ownership
 
 import (
 	"fmt"
@@ -9,13 +10,14 @@ import (
 	"sigs.k8s.io/cluster-api/util/labels/format"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
-// Owner returns the owner of the objects of the config, as far as it is known: a missing Cluster has no UID.
-func (f *Facts) Owner() contract.Owner {
+// Of returns the owner of the objects of the config, as far as it is known: a missing Cluster has no UID.
+func Of(f *facts.Facts) contract.Owner {
 	if f.Cluster != nil {
 		return contract.OwnerOf(f.Cluster)
 	}
@@ -31,14 +33,14 @@ func (f *Facts) Owner() contract.Owner {
 // former Cluster has left it behind. An InfraEnv without field managers, but with all labels and annotations of the
 // config, belongs to the config once a host is chosen (see InfraEnvAdvice). Without a host the InfraEnv may serve
 // the running server of a former Machine with the same name.
-func (f *Facts) ForeignInfraEnv(infraEnv *aiv1beta1.InfraEnv, created bool) string {
-	owner := f.Owner()
+func ForeignInfraEnv(f *facts.Facts, infraEnv *aiv1beta1.InfraEnv, created bool) string {
+	owner := Of(f)
 	if f.Cluster == nil || f.DataHandedOut() {
 		owner.Former = []types.UID{types.UID(infraEnv.Annotations[contract.ClusterUIDAnnotation])}
 	}
 	labeled := infraEnv.Labels[bootstrapv1.ConfigNameLabel] == format.MustFormatValue(f.Config.Name)
-	marked := f.hostKnown() && owner.UID != "" && len(f.infraEnvMarksMissing(infraEnv)) == 0
-	switch other, another := f.otherConfigOf(infraEnv), otherUse(infraEnv); {
+	marked := hostKnown(f) && owner.UID != "" && len(infraEnvMarksMissing(f, infraEnv)) == 0
+	switch other, another := otherConfigOf(f, infraEnv), otherUse(infraEnv); {
 	case owner.Cluster != "" && owner.ClaimOf(infraEnv) == contract.Foreign:
 		return "it belongs to " + owner.OwnerName(infraEnv)
 	case other != "":
@@ -49,17 +51,17 @@ func (f *Facts) ForeignInfraEnv(infraEnv *aiv1beta1.InfraEnv, created bool) stri
 		return another
 	case !labeled || !f.DataHandedOut() && !marked:
 		return "another client created it"
-	case infraEnv.Name != f.infraEnvName():
+	case infraEnv.Name != infraEnvName(f):
 		return "it has another name than the Machine"
 	}
 	return ""
 }
 
 // hostKnown reports whether the infra machine exists and has a host.
-func (f *Facts) hostKnown() bool { return f.InfraMachine != nil && f.HostChosen() }
+func hostKnown(f *facts.Facts) bool { return f.InfraMachine != nil && f.HostChosen() }
 
 // otherConfigOf returns the name of the other config that an InfraEnv serves, or "".
-func (f *Facts) otherConfigOf(infraEnv *aiv1beta1.InfraEnv) string {
+func otherConfigOf(f *facts.Facts, infraEnv *aiv1beta1.InfraEnv) string {
 	name := infraEnv.Labels[bootstrapv1.ConfigNameLabel]
 	if name == format.MustFormatValue(f.Config.Name) {
 		return ""
@@ -81,14 +83,14 @@ func otherUse(infraEnv *aiv1beta1.InfraEnv) string {
 // InfraEnvAdvice returns, for messages, how a user makes a foreign InfraEnv with the name of the Machine belong to the
 // config. It is "" if the InfraEnv names another owner: that owner's Agents would be deleted together with the
 // Machine. It is also "" until a host is chosen, because the deletion of the Machine wipes nothing until then.
-func (f *Facts) InfraEnvAdvice(infraEnv *aiv1beta1.InfraEnv) string {
-	owner, missing := f.Owner(), f.infraEnvMarksMissing(infraEnv)
+func InfraEnvAdvice(f *facts.Facts, infraEnv *aiv1beta1.InfraEnv) string {
+	owner, missing := Of(f), infraEnvMarksMissing(f, infraEnv)
 	former := owner.FormerCluster(infraEnv)
 	owner.Former = []types.UID{former}
 	switch {
-	case !f.DataHandedOut() && !f.hostKnown(), len(missing) == 0:
+	case !f.DataHandedOut() && !hostKnown(f), len(missing) == 0:
 		return ""
-	case owner.Cluster == "", owner.ClaimOf(infraEnv) == contract.Foreign, f.otherConfigOf(infraEnv) != "", otherUse(infraEnv) != "":
+	case owner.Cluster == "", owner.ClaimOf(infraEnv) == contract.Foreign, otherConfigOf(f, infraEnv) != "", otherUse(infraEnv) != "":
 		return ""
 	}
 	marks := strings.Join(missing, ", ")
@@ -96,13 +98,13 @@ func (f *Facts) InfraEnvAdvice(infraEnv *aiv1beta1.InfraEnv) string {
 		return fmt.Sprintf("Only if Cluster %s was restored or moved, set its %s: "+
 			"a server of the former Cluster would be removed from its cluster", owner.Cluster, marks)
 	}
-	return fmt.Sprintf("If it was created for Machine %s, set its %s", f.infraEnvName(), marks)
+	return fmt.Sprintf("If it was created for Machine %s, set its %s", infraEnvName(f), marks)
 }
 
 // infraEnvMarksMissing returns the labels and annotations that identify the InfraEnv of the config, and that an InfraEnv
 // lacks. The UID of a missing Cluster is unknown and not returned.
-func (f *Facts) infraEnvMarksMissing(infraEnv *aiv1beta1.InfraEnv) []string {
-	owner := f.Owner()
+func infraEnvMarksMissing(f *facts.Facts, infraEnv *aiv1beta1.InfraEnv) []string {
+	owner := Of(f)
 	var missing []string
 	for _, mark := range []struct{ kind, key, found, wanted string }{
 		{"label", bootstrapv1.ConfigNameLabel, infraEnv.Labels[bootstrapv1.ConfigNameLabel], format.MustFormatValue(f.Config.Name)},
@@ -118,7 +120,7 @@ func (f *Facts) infraEnvMarksMissing(infraEnv *aiv1beta1.InfraEnv) []string {
 
 // infraEnvName returns the name of the config's InfraEnv: that of the Machine, which the config usually
 // shares.
-func (f *Facts) infraEnvName() string {
+func infraEnvName(f *facts.Facts) string {
 	if f.Machine != nil {
 		return f.Machine.Name
 	}
