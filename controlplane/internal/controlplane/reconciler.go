@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
@@ -248,7 +249,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 	case s.Deleting():
 		// A hold that fails, as without the admission webhook of assisted-service, must not block the deletion.
 		return errors.Join(reconcile.Run(ctx, s, r.registrar.BlockInstallation), r.delete(ctx, s))
-	case s.GivesUp() && !s.Installed():
+	case attempt.GivesUp(s.Facts) && !s.Installed():
 		return r.retrier.GiveUp(ctx, s)
 	}
 	proceed, err := r.retrier.Retry(ctx, s)

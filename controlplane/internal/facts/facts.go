@@ -86,7 +86,7 @@ type Facts struct {
 	// Workload is the state of the cluster itself.
 	Workload workload.State
 
-	// InstallationState is the state of the installation, concluded from all of the above: see Decide.
+	// InstallationState is the state of the installation, concluded from all of the above by package installationstate.
 	InstallationState
 }
 

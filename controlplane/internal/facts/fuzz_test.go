@@ -1,7 +1,6 @@
 package facts
 
 import (
-	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,32 +35,5 @@ func FuzzRemediation(f *testing.F) {
 		g.Expect(read.Timestamp.IsZero()).To(BeFalse())
 		g.Expect(read.RetryCount).To(BeNumerically(">=", 0))
 		g.Expect((&Facts{ControlPlane: cp}).LastRemediation(nil)).To(Equal(read))
-	})
-}
-
-// FuzzRetry checks that an unreadable record of a retry gives up nothing and requests nothing.
-func FuzzRetry(f *testing.F) {
-	for _, record := range []string{
-		`{"requested":"once","givenUp":["a","b"]}`, `{"requested":"once"}`, `{"givenUp":[""]}`, `{}`, `null`, `"once"`, ``,
-	} {
-		f.Add(record, "once")
-	}
-	f.Fuzz(func(t *testing.T, record, requested string) {
-		g := NewWithT(t)
-		facts := &Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
-		facts.ControlPlane.Annotations = map[string]string{
-			controlplanev1.RetriedInstallationAnnotation: record, controlplanev1.RetryInstallationAnnotation: requested,
-		}
-		read, err := facts.RecordedRetry()
-		g.Expect(err == nil).To(BeElementOf(json.Valid([]byte(record)), false), "invalid JSON is an error")
-		switch {
-		case err != nil:
-			g.Expect(facts.GivesUp()).To(BeFalse())
-			g.Expect(facts.RetryRequested()).To(BeEmpty())
-		case read.Requested == requested:
-			g.Expect(facts.RetryRequested()).To(BeEmpty(), "the request was processed")
-		default:
-			g.Expect(facts.RetryRequested()).To(Equal(requested))
-		}
 	})
 }

@@ -17,6 +17,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/retry"
@@ -47,21 +48,21 @@ func NewRetrier(c client.Client, registrar *Registrar, w *writer.Writer, clk clo
 // attempt deletes no other object. Retry returns true together with an error if only the check of the next attempt failed:
 // the other phases then run.
 func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
-	record, err := s.RecordedRetry()
+	record, err := attempt.RecordedRetry(s.Facts)
 	if err != nil {
 		s.Found.Block(tasks.Retry, controlplanev1.InvalidConfigurationReason, err.Error()+": remove it")
 		return true, nil //nolint:nilerr // for the user to correct
 	}
-	if s.GivesUp() { // although the cluster is installed: the record is outdated
-		err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested})
+	if attempt.GivesUp(s.Facts) { // although the cluster is installed: the record is outdated
+		err := r.recordRetry(ctx, s, attempt.Retry{Requested: record.Requested})
 		return err == nil, err
 	}
-	requested := s.RetryRequested()
+	requested := attempt.RetryRequested(s.Facts)
 	switch {
 	case requested == "":
 		return true, nil
 	case s.Phase != controlplanev1.InstallationFailed:
-		err := r.recordRetry(ctx, s, facts.Retry{Requested: requested, Since: record.Since}) // the request is older than a failure
+		err := r.recordRetry(ctx, s, attempt.Retry{Requested: requested, Since: record.Since}) // the request is older than a failure
 		return err == nil, err
 	}
 	against, err := r.againstRetry(ctx, s)
@@ -74,7 +75,7 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
 		return true, nil
 	}
-	begun := facts.Retry{Requested: requested, GivenUp: retry.ToGiveUp(s.Facts), Since: metav1.NewTime(r.clock.Now())}
+	begun := attempt.Retry{Requested: requested, GivenUp: retry.ToGiveUp(s.Facts), Since: metav1.NewTime(r.clock.Now())}
 	if err := r.recordRetry(ctx, s, begun); err != nil {
 		return false, err
 	}
@@ -112,7 +113,7 @@ func (r *Retrier) tryAttempt(ctx context.Context, trial *scope.Scope) (bool, err
 	return r.registrar.tryRegistration(ctx, trial, install)
 }
 
-func (r *Retrier) recordRetry(ctx context.Context, s *scope.Scope, record facts.Retry) error {
+func (r *Retrier) recordRetry(ctx context.Context, s *scope.Scope, record attempt.Retry) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("cannot encode the record of the retry: %w", err)
@@ -132,12 +133,12 @@ func (r *Retrier) GiveUp(ctx context.Context, s *scope.Scope) error {
 
 // confirmGivenUp checks before each step whether the cluster runs. If it may run, nothing more is deleted.
 func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
-	record, err := s.RecordedRetry()
+	record, err := attempt.RecordedRetry(s.Facts)
 	if err != nil {
 		return false, err
 	}
 	if runs := retry.MayRun(s.Facts); len(runs) > 0 {
-		if err := r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested}); err != nil {
+		if err := r.recordRetry(ctx, s, attempt.Retry{Requested: record.Requested}); err != nil {
 			return false, err
 		}
 		s.Found.Event(corev1.EventTypeWarning, "InstallationRetryStopped",
@@ -153,7 +154,7 @@ func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 
 // markGivenUp reports to the bootstrap provider that no Node has to be removed from the cluster.
 func (r *Retrier) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error) {
-	install := s.ObjectsToGiveUp().Install
+	install := attempt.ObjectsToGiveUp(s.Facts).Install
 	if install == nil {
 		return true, nil
 	}
@@ -169,7 +170,7 @@ func (r *Retrier) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error)
 // giveUpMachines deletes the recorded Machines, and with them their hosts are deprovisioned. The owners of workers create
 // them again.
 func (r *Retrier) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, error) {
-	left := s.ObjectsToGiveUp().Machines
+	left := attempt.ObjectsToGiveUp(s.Facts).Machines
 	if len(left) == 0 {
 		return true, nil
 	}
@@ -183,7 +184,7 @@ func (r *Retrier) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, err
 
 // giveUpRegistration deregisters the cluster.
 func (r *Retrier) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool, error) {
-	given := s.ObjectsToGiveUp()
+	given := attempt.ObjectsToGiveUp(s.Facts)
 	left := slices.DeleteFunc([]client.Object{given.Deployment, given.Install}, kube.IsNil)
 	return r.registrar.deleteRegistration(ctx, s, left, tasks.Installation, controlplanev1.RetryingInstallationReason)
 }
@@ -192,13 +193,13 @@ func (r *Retrier) giveUpRegistration(ctx context.Context, s *scope.Scope) (bool,
 // that has begun. It makes an object that does not exist the only owner of the Secret. So the manager needs no right to
 // delete Secrets.
 func (r *Retrier) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, error) {
-	kubeconfig := s.ObjectsToGiveUp().Kubeconfig
+	kubeconfig := attempt.ObjectsToGiveUp(s.Facts).Kubeconfig
 	if kubeconfig == nil {
 		return true, nil
 	}
 	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Secret "+kubeconfig.Name)
 	after := kubeconfig.DeepCopy()
-	after.OwnerReferences = []metav1.OwnerReference{s.GivenUpOwner()}
+	after.OwnerReferences = []metav1.OwnerReference{attempt.GivenUpOwner(s.Facts)}
 	patch := func() error { return kube.PatchMetadata(ctx, r.client, kubeconfig, after, writer.FieldOwner) }
 	refused, err := r.writer.Owners.Write(after, kubeconfig, patch)
 	if client.IgnoreNotFound(err) != nil {
@@ -217,7 +218,7 @@ func (r *Retrier) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, e
 // restart ends the record of the objects to give up, once the status reports, too, that no installation has
 // begun. It also ends the record if the cluster has another registration, as after a restore.
 func (r *Retrier) restart(ctx context.Context, s *scope.Scope) (bool, error) {
-	record, err := s.RecordedRetry()
+	record, err := attempt.RecordedRetry(s.Facts)
 	switch {
 	case err != nil:
 		return false, err
@@ -231,5 +232,5 @@ func (r *Retrier) restart(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Again.In(reconcile.CacheLag)
 		return false, nil
 	}
-	return true, r.recordRetry(ctx, s, facts.Retry{Requested: record.Requested, Since: record.Since})
+	return true, r.recordRetry(ctx, s, attempt.Retry{Requested: record.Requested, Since: record.Since})
 }

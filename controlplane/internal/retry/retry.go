@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -90,7 +91,7 @@ func ToGiveUp(f *facts.Facts) []types.UID {
 		}
 	}
 	given = append(given, f.Deployment.UID, f.Install.UID)
-	if published, _ := f.PublishedBefore(); published {
+	if published, _ := installationstate.PublishedBefore(f); published {
 		given = append(given, f.Kubeconfig.UID)
 	}
 	return given

@@ -2,6 +2,7 @@ package status
 
 import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
@@ -13,6 +14,6 @@ var (
 
 // viewOf returns the input of the conditions before any phase has found anything.
 func viewOf(f *facts.Facts) *View {
-	f.Decide()
+	installationstate.Decide(f)
 	return &View{Facts: f, Found: tasks.FindingsOf(f)}
 }

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
@@ -133,7 +134,7 @@ func (v *View) kubeconfigExpiration() *metav1.Time {
 
 // attemptStart returns the start of the present installation attempt; nil if the cluster is installed.
 func (v *View) attemptStart() *metav1.Time {
-	if start := v.AttemptStart(); v.Phase != controlplanev1.InstallationInstalled && !start.IsZero() {
+	if start := attempt.Start(v.Facts); v.Phase != controlplanev1.InstallationInstalled && !start.IsZero() {
 		return &start
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -109,7 +110,7 @@ func TestReportedKubernetesVersion(t *testing.T) {
 				}
 			})
 			f.Workload = c.workload
-			f.Decide()
+			installationstate.Decide(f)
 			for _, version := range c.machines {
 				f.Machines = append(f.Machines, &clusterv1.Machine{Spec: clusterv1.MachineSpec{Version: version}})
 			}

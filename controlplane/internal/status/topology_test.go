@@ -31,7 +31,6 @@ func TestTopologyIsNamedInsteadOfTheControlPlane(t *testing.T) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 			})
 			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.8", KubernetesVersion: "v1.33.5", APIServersVersion: "1.33.5"}
-			f.Decide()
 			NewWithT(t).Expect(viewOf(f).machinesUpToDate().Message).To(ContainSubstring(c.message))
 		})
 	}

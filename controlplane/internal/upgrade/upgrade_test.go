@@ -13,6 +13,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -48,7 +49,7 @@ func newWorld() *world {
 		Runs: "4.19.3", ResourceVersion: "7", Channel: "stable-4.20",
 		Offers: []workload.Offer{{Version: "4.20.1", Image: newest}},
 	}
-	w.Decide()
+	installationstate.Decide(w.Facts)
 	return w
 }
 

@@ -11,6 +11,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
@@ -24,7 +25,7 @@ func installed(wanted, runs string) *facts.Facts {
 		cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 	})
 	f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.16.2", KubernetesVersion: runs}
-	f.Decide()
+	installationstate.Decide(f)
 	return f
 }
 

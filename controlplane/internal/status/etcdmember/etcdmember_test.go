@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -133,7 +134,7 @@ func TestEtcdMemberHealthy(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			f := runningEtcd()
-			f.Decide()
+			installationstate.Decide(f)
 			f.Phase, f.Workload.Etcd.DegradedSince = controlplanev1.InstallationInstalled, noon
 			if tc.before != "" {
 				conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: tc.before, Reason: "Before"})
@@ -185,7 +186,7 @@ func TestInspectsMembers(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			f := runningEtcd()
-			f.Decide()
+			installationstate.Decide(f)
 			f.Phase = controlplanev1.InstallationInstalled
 			if tc.before != "" {
 				conditions.Set(f.Machines[0], metav1.Condition{Type: t1, Status: tc.before, Reason: "Before"})

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -91,7 +92,7 @@ func (v *View) lagging(agent *aiv1beta1.Agent) string {
 // behind returns the hosts that are much slower than the others, sorted by name, and the time until another
 // host will be; zero: never.
 func (v *View) behind() (hosts []*aiv1beta1.Agent, left time.Duration) {
-	if v.Deleting() || v.GivesUp() || v.Phase == controlplanev1.InstallationFailed {
+	if v.Deleting() || attempt.GivesUp(v.Facts) || v.Phase == controlplanev1.InstallationFailed {
 		return nil, 0
 	}
 	for i := range v.Agents {

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -32,7 +33,7 @@ func (v *View) Condition() metav1.Condition {
 		return condition.False(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts))
 	case v.Installed():
 		return v.installed()
-	case v.Blocked != nil && (!v.Progress.Started || v.GivesUp()):
+	case v.Blocked != nil && (!v.Progress.Started || attempt.GivesUp(v.Facts)):
 		return *v.Blocked
 	case v.Install == nil || !v.Progress.Registered:
 		return v.notRegistered()

@@ -1,4 +1,6 @@
-package facts
+// Package attempt concludes from the facts of a reconcile which attempt at an installation is current. It also concludes
+// what is left of a failed attempt that is given up. It has no client.
+package attempt
 
 import (
 	"encoding/json"
@@ -13,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 )
 
 // Retry is the record of another attempt at an installation, on the control plane.
@@ -27,7 +30,7 @@ type Retry struct {
 }
 
 // RecordedRetry returns the record; empty if there is none.
-func (f *Facts) RecordedRetry() (Retry, error) {
+func RecordedRetry(f *facts.Facts) (Retry, error) {
 	record := Retry{}
 	value, recorded := f.ControlPlane.Annotations[controlplanev1.RetriedInstallationAnnotation]
 	if !recorded {
@@ -39,10 +42,10 @@ func (f *Facts) RecordedRetry() (Retry, error) {
 	return record, nil
 }
 
-// AttemptStart returns when the current attempt at the installation began: when the control plane was
+// Start returns when the current attempt at the installation began: when the control plane was
 // created, or the last failed installation was given up.
-func (f *Facts) AttemptStart() metav1.Time {
-	if record, err := f.RecordedRetry(); err == nil && !record.Since.IsZero() {
+func Start(f *facts.Facts) metav1.Time {
+	if record, err := RecordedRetry(f); err == nil && !record.Since.IsZero() {
 		return record.Since
 	}
 	return f.ControlPlane.CreationTimestamp
@@ -50,28 +53,28 @@ func (f *Facts) AttemptStart() metav1.Time {
 
 // RetryRequested returns the value of an annotation that requests another attempt and was not processed yet;
 // "" if none is requested.
-func (f *Facts) RetryRequested() string {
+func RetryRequested(f *facts.Facts) string {
 	requested := f.ControlPlane.Annotations[controlplanev1.RetryInstallationAnnotation]
-	if record, err := f.RecordedRetry(); err != nil || record.Requested == requested {
+	if record, err := RecordedRetry(f); err != nil || record.Requested == requested {
 		return ""
 	}
 	return requested
 }
 
 // GivesUp reports whether a failed installation is being given up.
-func (f *Facts) GivesUp() bool { return f.givenUp().Len() > 0 }
+func GivesUp(f *facts.Facts) bool { return givenUp(f).Len() > 0 }
 
 // givenUp returns the UIDs of the objects that are given up.
-func (f *Facts) givenUp() sets.Set[types.UID] {
-	record, err := f.RecordedRetry()
+func givenUp(f *facts.Facts) sets.Set[types.UID] {
+	record, err := RecordedRetry(f)
 	if err != nil {
 		return nil
 	}
 	return sets.New(record.GivenUp...)
 }
 
-// AttemptObjects are the remaining objects of a failed installation that is given up.
-type AttemptObjects struct {
+// Objects are the remaining objects of a failed installation that is given up.
+type Objects struct {
 	Machines   []*clusterv1.Machine
 	Deployment *hivev1.ClusterDeployment
 	Install    *hiveext.AgentClusterInstall
@@ -79,8 +82,8 @@ type AttemptObjects struct {
 }
 
 // ObjectsToGiveUp returns the objects that are given up and still exist.
-func (f *Facts) ObjectsToGiveUp() AttemptObjects {
-	given, left := f.givenUp(), AttemptObjects{}
+func ObjectsToGiveUp(f *facts.Facts) Objects {
+	given, left := givenUp(f), Objects{}
 	left.Machines = slices.DeleteFunc(f.AllMachines(), func(m *clusterv1.Machine) bool { return !given.Has(m.UID) })
 	if f.Deployment != nil && given.Has(f.Deployment.UID) {
 		left.Deployment = f.Deployment
@@ -97,15 +100,15 @@ func (f *Facts) ObjectsToGiveUp() AttemptObjects {
 // GivenUpOwner returns a reference to an owner that does not exist: the ClusterDeployment of the failed
 // installation, with a UID that is given up. Objects without another owner are garbage. A new
 // ClusterDeployment of the same name has another UID.
-func (f *Facts) GivenUpOwner() metav1.OwnerReference {
-	given := sets.List(f.givenUp())
+func GivenUpOwner(f *facts.Facts) metav1.OwnerReference {
+	given := sets.List(givenUp(f))
 	return metav1.OwnerReference{
 		APIVersion: hivev1.SchemeGroupVersion.String(), Kind: "ClusterDeployment", Name: f.ControlPlane.Name, UID: given[0],
 	}
 }
 
-// nothingLeft reports whether all objects that are given up are deleted.
-func (f *Facts) nothingLeft() bool {
-	left := f.ObjectsToGiveUp()
-	return f.GivesUp() && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
+// NothingLeft reports whether all objects that are given up are deleted.
+func NothingLeft(f *facts.Facts) bool {
+	left := ObjectsToGiveUp(f)
+	return GivesUp(f) && len(left.Machines) == 0 && left.Deployment == nil && left.Install == nil && left.Kubeconfig == nil
 }

@@ -1,4 +1,4 @@
-package facts
+package installationstate
 
 import (
 	"testing"
@@ -11,6 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
@@ -71,8 +73,8 @@ func TestInstallationState(t *testing.T) {
 		"nothing is known":                                  {evidence{recorded: none, unregistered: true}, "", pending, false, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			tc.evidence.progress = assisted.Observe(installOf(tc.state))
-			NewWithT(t).Expect(installationStateOf(tc.evidence)).To(Equal(InstallationState{
+			tc.evidence.progress = assisted.Observe(sample.Install(tc.state))
+			NewWithT(t).Expect(stateOf(tc.evidence)).To(Equal(facts.InstallationState{
 				Phase: tc.phase, Begun: tc.begun, Reregistered: tc.reregistered,
 			}))
 		})
@@ -85,24 +87,24 @@ func TestPhaseWhileAssistedServiceReportsNone(t *testing.T) {
 		install  *hiveext.AgentClusterInstall
 		wanted   controlplanev1.InstallationPhase
 	}{
-		"it never began":    {"", installOf(""), controlplanev1.InstallationPending},
-		"it is in progress": {controlplanev1.InstallationInstalling, installOf(""), controlplanev1.InstallationInstalling},
-		"it has ended":      {controlplanev1.InstallationInstalled, installOf(""), controlplanev1.InstallationInstalled},
+		"it never began":    {"", sample.Install(""), controlplanev1.InstallationPending},
+		"it is in progress": {controlplanev1.InstallationInstalling, sample.Install(""), controlplanev1.InstallationInstalling},
+		"it has ended":      {controlplanev1.InstallationInstalled, sample.Install(""), controlplanev1.InstallationInstalled},
 		"it has ended, and assisted-service reports another state": {
-			controlplanev1.InstallationInstalled, installOf("insufficient"), controlplanev1.InstallationInstalled,
+			controlplanev1.InstallationInstalled, sample.Install("insufficient"), controlplanev1.InstallationInstalled,
 		},
 		"it is in progress, and assisted-service reports a later state": {
-			controlplanev1.InstallationInstalling, installOf("finalizing"), controlplanev1.InstallationFinalizing,
+			controlplanev1.InstallationInstalling, sample.Install("finalizing"), controlplanev1.InstallationFinalizing,
 		},
-		"it began, and nothing is recorded (moved here during the installation)": {"", installOf(""), controlplanev1.InstallationPending},
+		"it began, and nothing is recorded (moved here during the installation)": {"", sample.Install(""), controlplanev1.InstallationPending},
 		"it has ended, and the AgentClusterInstall was deleted": {
 			controlplanev1.InstallationInstalled, nil, controlplanev1.InstallationInstalled,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s := sample.Facts(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
 			s.Install, s.Progress = tc.install, assisted.Observe(tc.install)
-			s.Decide()
+			Decide(s)
 			NewWithT(t).Expect(s.Phase).To(Equal(tc.wanted))
 		})
 	}
@@ -124,11 +126,11 @@ func TestRegistrationIsFrozenWhileAssistedServiceReportsNoState(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
-			s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
-			s.Install, s.DayOneWorkers = installOf(tc.state), 7
+			s := sample.Facts(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Status.Installation.Phase = tc.recorded })
+			s.Install, s.DayOneWorkers = sample.Install(tc.state), 7
 			s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
 			s.Progress = assisted.Observe(s.Install)
-			s.Decide()
+			Decide(s)
 			g.Expect(s.Begun).To(Equal(tc.frozen))
 			if tc.frozen {
 				g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "the number of workers that are being installed")
@@ -139,18 +141,18 @@ func TestRegistrationIsFrozenWhileAssistedServiceReportsNoState(t *testing.T) {
 
 func TestWorkerReplicasOfMultiNodeAndSingleNodeClusters(t *testing.T) {
 	g := NewWithT(t)
-	s := factsOf(nil)
+	s := sample.Facts(nil)
 	s.DayOneWorkers = 2
 	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2))
-	single := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
+	single := sample.Facts(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.Replicas = nil })
 	single.DayOneWorkers = 2
 	g.Expect(single.WorkerReplicas()).To(BeZero(), "workers join a single-node cluster after the installation")
-	s.Install = installOf("installing", hivev1.ClusterInstallCondition{
+	s.Install = sample.Install("installing", hivev1.ClusterInstallCondition{
 		Type: hiveext.ClusterCompletedCondition, Status: "False", Reason: hiveext.ClusterInstallationInProgressReason,
 	})
 	s.Install.Spec.ProvisionRequirements.WorkerAgents = 2
 	s.Progress, s.DayOneWorkers = assisted.Observe(s.Install), 5
-	s.Decide()
+	Decide(s)
 	g.Expect(s.WorkerReplicas()).To(BeEquivalentTo(2), "frozen during the installation")
 }
 
@@ -160,14 +162,14 @@ func TestKubeconfigOfFormerControlPlaneIsNoEvidence(t *testing.T) {
 	for owner, wanted := range map[types.UID]controlplanev1.InstallationPhase{
 		"cp-uid": controlplanev1.InstallationInstalled, "former-uid": controlplanev1.InstallationPending,
 	} {
-		s := factsOf(nil)
-		s.Install = installOf("insufficient")
+		s := sample.Facts(nil)
+		s.Install = sample.Install("insufficient")
 		s.Progress = assisted.Observe(s.Install)
 		s.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Annotations:     map[string]string{KubeconfigRenewalAnnotation: "t"},
-			OwnerReferences: []metav1.OwnerReference{{Kind: ControlPlaneKind, UID: owner, Controller: ptr.To(true)}},
+			Annotations:     map[string]string{facts.KubeconfigRenewalAnnotation: "t"},
+			OwnerReferences: []metav1.OwnerReference{{Kind: facts.ControlPlaneKind, UID: owner, Controller: ptr.To(true)}},
 		}}
-		s.Decide()
+		Decide(s)
 		NewWithT(t).Expect(s.Phase).To(Equal(wanted), string(owner))
 		NewWithT(t).Expect(s.Begun).To(Equal(wanted == controlplanev1.InstallationInstalled), string(owner))
 	}
