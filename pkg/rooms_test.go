@@ -33,6 +33,7 @@ var (
 		"controlplane/internal/facts",
 		"controlplane/internal/installationstate",
 		"controlplane/internal/openshift",
+		"controlplane/internal/ownership",
 		"controlplane/internal/preflight",
 		"controlplane/internal/quorum",
 		"controlplane/internal/remediation",

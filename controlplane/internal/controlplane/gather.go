@@ -21,6 +21,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -142,7 +143,7 @@ func (r *Reconciler) gatherInstallation(ctx context.Context, f *facts.Facts) err
 	if err := r.gatherImageSets(ctx, f); err != nil {
 		return err
 	}
-	if f.OwnsInstall() {
+	if ownership.OwnsInstall(f) {
 		f.Progress = assisted.Observe(f.Install)
 	} else {
 		f.Progress = assisted.Observe(nil) // a foreign installation is no evidence

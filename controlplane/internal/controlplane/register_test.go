@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
@@ -152,8 +153,8 @@ func TestRegistrationOfFormerClusterIsNotOurs(t *testing.T) {
 		h.Expect(h.Update(t.Context(), obj)).To(Succeed())
 	}
 	s := h.gather()
-	h.Expect(s.OwnsDeployment()).To(BeFalse())
-	h.Expect(s.OwnsInstall()).To(BeFalse())
+	h.Expect(ownership.OwnsDeployment(s.Facts)).To(BeFalse())
+	h.Expect(ownership.OwnsInstall(s.Facts)).To(BeFalse())
 	h.Expect(s.Registration()).To(BeEmpty(), "the deletion of this cluster does not deregister it")
 	proceed, err := h.r.registrar.Register(t.Context(), s)
 	h.Expect(err).NotTo(HaveOccurred())

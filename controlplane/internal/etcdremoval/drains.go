@@ -13,6 +13,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
@@ -34,7 +35,7 @@ func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	if observed != nil && !s.OwnsDrainRule(observed) {
+	if observed != nil && !ownership.OwnsDrainRule(s.Facts, observed) {
 		s.Found.Block(tasks.GuardExclusion, controlplanev1.DrainRuleNotOursReason, status.ForeignDrainRule(rule.Name))
 		return true, nil
 	}

@@ -18,16 +18,6 @@ func (f *Facts) AdminKubeconfigName() string {
 	return cmp.Or(AdminKubeconfigOf(f.Install), f.ControlPlane.Name+adminKubeconfigSuffix)
 }
 
-// Imported reports whether the AgentClusterInstall was created for a cluster that had been installed
-// elsewhere.
-func (f *Facts) Imported() bool {
-	if !f.OwnsInstall() {
-		return false
-	}
-	_, imported := f.Install.Annotations[ImportedAnnotation]
-	return imported
-}
-
 // WaitsForNode reports whether a Machine got its bootstrap data, but Cluster API has not found its Node. The
 // host may be running, or may be about to boot.
 func WaitsForNode(m *clusterv1.Machine) bool {

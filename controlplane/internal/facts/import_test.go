@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -39,13 +38,4 @@ func TestWaitsForNode(t *testing.T) {
 	} {
 		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(WaitsForNode(tc.machine)).To(Equal(tc.waits)) })
 	}
-}
-
-func TestCopyIsNotTheKubeconfigOfAssistedService(t *testing.T) {
-	g, f := NewWithT(t), factsOf(nil)
-	f.Install = &hiveext.AgentClusterInstall{ObjectMeta: metav1.ObjectMeta{Labels: f.Labels()}}
-	f.AdminKubeconfig = &metav1.PartialObjectMetadata{}
-	g.Expect(f.HasAdminKubeconfig()).To(BeTrue())
-	f.AdminKubeconfig.Annotations = map[string]string{KubeconfigSourceAnnotation: "u/1"}
-	g.Expect(f.HasAdminKubeconfig()).To(BeFalse())
 }

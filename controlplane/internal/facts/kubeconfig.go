@@ -7,8 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 const (
@@ -100,40 +98,10 @@ const recoverySuffix = "-recovery-credentials"
 // with the cluster.
 func (f *Facts) RecoverySecretName() string { return f.ControlPlane.Name + recoverySuffix }
 
-// OwnsRecovery reports whether such a copy belongs to this cluster. Backup tools drop owner references. A
-// copy without owner is identified by its labels and by the UID of the Cluster that it records. The copy of a
-// former cluster of this name leads to another cluster.
-func (f *Facts) OwnsRecovery(kept metav1.Object) bool {
-	if owner := metav1.GetControllerOf(kept); owner != nil {
-		return owner.UID == f.ControlPlane.UID
-	}
-	return kept.GetAnnotations()[contract.ClusterUIDAnnotation] != "" && f.Ours(kept)
-}
-
-// OwnsKubeconfig reports whether a Secret <cluster>-kubeconfig is managed by this provider; the Secret may be
-// nil. Backup tools drop owner references. A Secret with our annotations and without owner is managed again,
-// as its token would expire otherwise. A Secret without both is the user's own.
-func (f *Facts) OwnsKubeconfig(published *metav1.PartialObjectMetadata) bool {
-	if published == nil {
-		return false
-	}
-	if owner := metav1.GetControllerOf(published); owner != nil {
-		return owner.UID == f.ControlPlane.UID
-	}
-	_, copied := published.Annotations[KubeconfigSourceAnnotation]
-	return copied || HasToken(published)
-}
-
 // HasToken reports whether a published kubeconfig has a token and is not a copy of assisted-service's.
 func HasToken(published *metav1.PartialObjectMetadata) bool {
 	_, found := published.Annotations[KubeconfigRenewalAnnotation]
 	return found
-}
-
-// HasAdminKubeconfig reports whether assisted-service has a kubeconfig of the cluster that is not a copy from
-// this provider: a copy expires with its source.
-func (f *Facts) HasAdminKubeconfig() bool {
-	return f.AdminKubeconfig != nil && f.OwnsInstall() && !IsCopy(f.AdminKubeconfig)
 }
 
 // IsCopy reports whether a kubeconfig of assisted-service is a copy of the published one.

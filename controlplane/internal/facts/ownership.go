@@ -3,10 +3,6 @@ package facts
 import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 )
 
 const (
@@ -26,53 +22,6 @@ const (
 // ResolvedDirectly is the value of ResolvedThroughAnnotation without mirrors and authorities.
 const ResolvedDirectly = "none"
 
-// OwnsDeployment reports whether the ClusterDeployment of our name exists and belongs to this control plane.
-func (f *Facts) OwnsDeployment() bool { return f.Deployment != nil && f.standsForUs(f.Deployment) }
-
-// OwnsInstall reports whether the AgentClusterInstall of our name exists and belongs to this control plane.
-func (f *Facts) OwnsInstall() bool { return f.Install != nil && f.standsForUs(f.Install) }
-
-// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name belongs to this
-// control plane. Labels and the recorded UID of the Cluster decide if they exist. A client may have removed
-// them, as GitOps tools do with unknown labels. Then the fields that only this provider writes decide. A
-// field of either object is enough, because they belong together.
-func (f *Facts) standsForUs(obj metav1.Object) bool {
-	switch f.Owner().ClaimOf(obj) {
-	case contract.Ours:
-		return true
-	case contract.Foreign:
-		return false
-	case contract.Unclaimed:
-	}
-	return f.pairOfOurs()
-}
-
-// OwnsDrainRule reports whether the MachineDrainRule of our name belongs to this control plane. The labels of
-// a rule without owner decide, because a restore drops owner references.
-func (f *Facts) OwnsDrainRule(rule metav1.Object) bool {
-	if owner := metav1.GetControllerOf(rule); owner != nil {
-		return owner.UID == f.ControlPlane.UID
-	}
-	return f.Ours(rule)
-}
-
-func (f *Facts) isForeign(obj metav1.Object) bool { return f.Owner().ClaimOf(obj) == contract.Foreign }
-
-// pairOfOurs reports whether ClusterDeployment and AgentClusterInstall name each other, and one of them has a
-// field that only this provider writes.
-func (f *Facts) pairOfOurs() bool {
-	d, i := f.Deployment, f.Install
-	switch {
-	case d != nil && (d.Spec.ClusterInstallRef == nil || d.Spec.ClusterInstallRef.Name != f.ControlPlane.Name || f.isForeign(d)):
-		return false
-	case i != nil && (i.Spec.ClusterDeploymentRef.Name != f.ControlPlane.Name || f.isForeign(i)):
-		return false
-	case d != nil && (f.Ours(d) || d.Annotations[assisted.OpenShiftVersionAnnotation] != ""):
-		return true
-	}
-	return i != nil && (f.Ours(i) || f.OwnSet(RegisteredSetOf(i)) != nil)
-}
-
 // OwnSet returns our ClusterImageSet of a name; nil if there is none.
 func (f *Facts) OwnSet(name string) *hivev1.ClusterImageSet {
 	for i := range f.OwnSets {
@@ -81,15 +30,6 @@ func (f *Facts) OwnSet(name string) *hivev1.ClusterImageSet {
 		}
 	}
 	return nil
-}
-
-// RegisteredVersion returns the release with which the cluster is registered, with leading v; "" if it is
-// not.
-func (f *Facts) RegisteredVersion() string {
-	if f.OwnsDeployment() && f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation] != "" {
-		return "v" + f.Deployment.Annotations[assisted.OpenShiftVersionAnnotation]
-	}
-	return ""
 }
 
 // RegisteredSetOf returns the name of the ClusterImageSet with which a cluster is registered; "" if it is

@@ -6,6 +6,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -26,7 +27,7 @@ func (r *Registrar) AwaitDeletion(ctx context.Context, s *scope.Scope) (bool, er
 // as soon as all hosts are approved. The last host may have been approved when the Cluster was deleted. The
 // deletion of the registration cancels an installation that has begun.
 func (r *Registrar) BlockInstallation(ctx context.Context, s *scope.Scope) (bool, error) {
-	if s.Begun || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
+	if s.Begun || !ownership.OwnsInstall(s.Facts) || !s.Install.DeletionTimestamp.IsZero() || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}
 	if deleting, err := r.isBeingDeleted(ctx, s); err != nil || !deleting {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -20,7 +21,7 @@ func (r *Registrar) DeleteImageSets(ctx context.Context, s *scope.Scope) (bool, 
 
 // DropImageSets deletes our ClusterImageSets but the one with which the cluster is registered.
 func (r *Registrar) DropImageSets(ctx context.Context, s *scope.Scope) (bool, error) {
-	if registered := facts.RegisteredSetOf(s.Install); registered != "" && s.OwnsInstall() {
+	if registered := facts.RegisteredSetOf(s.Install); registered != "" && ownership.OwnsInstall(s.Facts) {
 		return true, r.deleteImageSetsBut(ctx, s, registered)
 	}
 	return true, nil

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -71,7 +72,7 @@ func TestOwnershipOfTheRegistration(t *testing.T) {
 			s := newFacts()
 			s.Deployment, s.Install = named()
 			tc.change(s)
-			g.Expect(s.OwnsDeployment()).To(Equal(tc.ours))
+			g.Expect(ownership.OwnsDeployment(s)).To(Equal(tc.ours))
 			known := scope.New(s)
 			g.Expect(foreign(known, s.Deployment, "ClusterDeployment")).NotTo(Equal(tc.ours))
 			if !tc.ours {

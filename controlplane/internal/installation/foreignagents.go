@@ -4,6 +4,7 @@ import (
 	"context"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
@@ -13,7 +14,7 @@ import (
 // assisted-service would install their hosts as soon as the last host is approved. The bootstrap provider approves hosts
 // while the registration is blocked. Therefore this phase holds the installation if the registration did not.
 func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
-	owns := s.OwnsInstall() && s.Install.DeletionTimestamp.IsZero()
+	owns := ownership.OwnsInstall(s.Facts) && s.Install.DeletionTimestamp.IsZero()
 	if s.Begun || s.Installed() || s.ClusterDeleting() || len(s.ForeignAgents) == 0 || !owns && !s.Found.Registered {
 		return true, nil
 	}
@@ -31,7 +32,7 @@ func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (b
 func (r *Registrar) HoldForKubernetes(ctx context.Context, s *scope.Scope) (bool, error) {
 	blocked := s.Found.Blocked(tasks.Installation)
 	mismatch := blocked != nil && blocked.Reason == controlplanev1.KubernetesVersionMismatchReason
-	owns := s.OwnsInstall() && s.Install.DeletionTimestamp.IsZero()
+	owns := ownership.OwnsInstall(s.Facts) && s.Install.DeletionTimestamp.IsZero()
 	if s.Begun || !owns || !mismatch || s.Install.Spec.HoldInstallation {
 		return true, nil
 	}

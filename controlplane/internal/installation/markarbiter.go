@@ -8,13 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
 // MarkArbiter restores the annotation of the AgentClusterInstall by which the bootstrap provider knows that the cluster has
 // an arbiter. Until the installation begins, the registration writes the annotation.
 func (w *MetadataWriter) MarkArbiter(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Begun || s.Arbiters() == 0 || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
+	if !s.Begun || s.Arbiters() == 0 || !ownership.OwnsInstall(s.Facts) || !s.Install.DeletionTimestamp.IsZero() ||
 		metav1.HasAnnotation(s.Install.ObjectMeta, bootstrapv1.ClusterWithArbiterAnnotation) {
 		return true, nil
 	}

@@ -7,6 +7,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -19,7 +20,7 @@ func (w *MetadataWriter) MarkInstalled(ctx context.Context, s *scope.Scope) (boo
 	if err != nil {
 		return false, err
 	}
-	if !s.Installed() || !s.OwnsDeployment() || !s.OwnsInstall() || deployment.Spec.Installed ||
+	if !s.Installed() || !ownership.OwnsDeployment(s.Facts) || !ownership.OwnsInstall(s.Facts) || deployment.Spec.Installed ||
 		s.Install.Spec.ClusterMetadata == nil || !deployment.DeletionTimestamp.IsZero() {
 		return true, nil
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 )
 
@@ -16,7 +17,7 @@ import (
 // the installed cluster. The bootstrap provider gives them to the hosts. The last certificates stay while the cluster does
 // not answer.
 func (w *MetadataWriter) PublishServerCA(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() {
+	if !s.Installed() || !ownership.OwnsInstall(s.Facts) || !s.Install.DeletionTimestamp.IsZero() {
 		return true, nil
 	}
 	published := s.Install.Annotations[bootstrapv1.MachineConfigServerCAAnnotation]
@@ -44,7 +45,7 @@ func (w *MetadataWriter) PublishServerCA(ctx context.Context, s *scope.Scope) (b
 // boots hosts that join the cluster with the discovery image of that release.
 func (w *MetadataWriter) PublishRelease(ctx context.Context, s *scope.Scope) (bool, error) {
 	runs := cmp.Or(s.Workload.OpenShiftVersion, s.ControlPlane.Status.DistributionVersion)
-	if !s.Installed() || runs == "" || !s.OwnsInstall() || !s.Install.DeletionTimestamp.IsZero() ||
+	if !s.Installed() || runs == "" || !ownership.OwnsInstall(s.Facts) || !s.Install.DeletionTimestamp.IsZero() ||
 		s.Install.Annotations[bootstrapv1.RunningReleaseAnnotation] == runs {
 		return true, nil
 	}

@@ -15,6 +15,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -60,7 +61,7 @@ func (r *Registrar) registerAgain(ctx context.Context, s *scope.Scope, wanted *h
 // registerAgainFor returns the field whose change requires another registration; "" if there is none.
 func (r *Registrar) registerAgainFor(s *scope.Scope, wanted *hiveext.AgentClusterInstall) string {
 	switch {
-	case !s.OwnsInstall():
+	case !ownership.OwnsInstall(s.Facts):
 		return ""
 	case s.Deployment != nil && s.Deployment.Spec.ClusterName != registration.ClusterName(s.Facts):
 		return "config.clusterName" // Hive's admission webhook refuses an update of spec.clusterName

@@ -20,6 +20,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubeconfig"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
@@ -67,7 +68,7 @@ func (r *Registrar) Register(ctx context.Context, s *scope.Scope) (bool, error) 
 	switch {
 	case foreign(s, s.Deployment, "ClusterDeployment"), foreign(s, s.Install, "AgentClusterInstall"):
 		return false, nil
-	case s.Installed() && (s.Install == nil || s.Imported() && s.Deployment == nil):
+	case s.Installed() && (s.Install == nil || ownership.Imported(s.Facts) && s.Deployment == nil):
 		return r.importCluster(ctx, s)
 	case s.Begun && s.Install == nil:
 		s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("AgentClusterInstall %s is missing although the installation "+

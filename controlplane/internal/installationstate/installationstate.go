@@ -10,6 +10,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -85,8 +86,8 @@ func Decide(f *facts.Facts) {
 		recorded:     f.ControlPlane.Status.Installation.Phase,
 		progress:     f.Progress,
 		unregistered: f.Install == nil,
-		handedOver:   f.OwnsInstall() && f.Install.Spec.ClusterMetadata != nil,
-		stated:       f.OwnsDeployment() && f.Deployment.Spec.Installed,
+		handedOver:   ownership.OwnsInstall(f) && f.Install.Spec.ClusterMetadata != nil,
+		stated:       ownership.OwnsDeployment(f) && f.Deployment.Spec.Installed,
 		published:    published,
 		renewed:      renewed,
 		hadNode:      slices.ContainsFunc(f.Machines, metal3.HadNode),

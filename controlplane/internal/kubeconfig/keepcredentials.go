@@ -13,6 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -23,7 +24,7 @@ import (
 // cluster after the published token has expired would have no credentials. On a hub with assisted-service's
 // kubeconfig, the copy follows the contents of that kubeconfig. On other hubs the copy does not change.
 func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) || p.isRecoveryCurrent(s) {
+	if !s.Installed() || !ownership.OwnsKubeconfig(s.Facts, s.Found.Kubeconfig) || p.isRecoveryCurrent(s) {
 		return true, nil
 	}
 	if p.isForeignRecovery(s) {
@@ -34,7 +35,7 @@ func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, 
 	switch {
 	case err != nil:
 		return false, err
-	case recovery != nil && !s.OwnsRecovery(recovery):
+	case recovery != nil && !ownership.OwnsRecovery(s.Facts, recovery):
 		p.foreignRecoveries.Add(recoveryKey(s, recovery), struct{}{})
 		blockRecovery(s)
 		return true, nil
@@ -43,7 +44,7 @@ func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, 
 	if recovery != nil {
 		source = recovery.Annotations[facts.KubeconfigSourceAnnotation]
 	}
-	if s.HasAdminKubeconfig() {
+	if ownership.HasAdminKubeconfig(s.Facts) {
 		if from, err = p.readAdmin(ctx, s); err != nil {
 			return false, err
 		}
@@ -65,12 +66,12 @@ func (p *Publisher) KeepCredentials(ctx context.Context, s *scope.Scope) (bool, 
 // isRecoveryCurrent reports whether the metadata of the copy shows the current owner and the current source.
 func (p *Publisher) isRecoveryCurrent(s *scope.Scope) bool {
 	if s.Recovery == nil {
-		return !s.HasAdminKubeconfig()
+		return !ownership.HasAdminKubeconfig(s.Facts)
 	}
 	if !metav1.IsControlledBy(s.Recovery, s.ControlPlane) && !p.writer.LeavesOwners(s, s.Recovery) {
 		return false
 	}
-	return !s.HasAdminKubeconfig() || p.isCopied(s.AdminKubeconfig, s.Recovery)
+	return !ownership.HasAdminKubeconfig(s.Facts) || p.isCopied(s.AdminKubeconfig, s.Recovery)
 }
 
 // isForeignRecovery reports whether an earlier read found this version of the Secret with the name of the copy to be
@@ -98,14 +99,14 @@ func blockRecovery(s *scope.Scope) {
 // readFallback reads the kubeconfig that replaces a token. It is assisted-service's kubeconfig, or the copy on a hub to
 // which the cluster was moved. It is nil when neither exists.
 func (p *Publisher) readFallback(ctx context.Context, s *scope.Scope) (*corev1.Secret, error) {
-	if s.HasAdminKubeconfig() {
+	if ownership.HasAdminKubeconfig(s.Facts) {
 		return p.readAdmin(ctx, s)
 	}
 	if s.Recovery == nil {
 		return nil, nil //nolint:nilnil // neither exists
 	}
 	recovery, err := p.readRecovery(ctx, s)
-	if err != nil || recovery == nil || !s.OwnsRecovery(recovery) {
+	if err != nil || recovery == nil || !ownership.OwnsRecovery(s.Facts, recovery) {
 		return nil, err
 	}
 	return recovery, nil

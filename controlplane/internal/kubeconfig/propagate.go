@@ -11,6 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -18,7 +19,7 @@ import (
 // Propagate updates assisted-service's kubeconfig of an imported cluster whenever the published kubeconfig changes. The
 // token in the published kubeconfig expires.
 func (p *Publisher) Propagate(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || !s.Imported() || s.Deployment == nil || s.Found.Kubeconfig == nil || !s.Workload.Connected {
+	if !s.Installed() || !ownership.Imported(s.Facts) || s.Deployment == nil || s.Found.Kubeconfig == nil || !s.Workload.Connected {
 		return true, nil
 	}
 	if copied := s.AdminKubeconfig; copied != nil && isPropagated(copied, secretVersion(s.Found.Kubeconfig)) {

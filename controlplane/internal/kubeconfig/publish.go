@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
@@ -56,10 +57,10 @@ func (p *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 	if s.Cluster == nil {
 		return false, nil
 	}
-	if s.Found.Kubeconfig != nil && !s.OwnsKubeconfig(s.Found.Kubeconfig) {
+	if s.Found.Kubeconfig != nil && !ownership.OwnsKubeconfig(s.Facts, s.Found.Kubeconfig) {
 		return true, nil // the user wrote this kubeconfig
 	}
-	if !s.HasAdminKubeconfig() {
+	if !ownership.HasAdminKubeconfig(s.Facts) {
 		return s.Found.Kubeconfig != nil, p.adopt(ctx, s, nil)
 	}
 	if p.isCopied(s.AdminKubeconfig, s.Found.Kubeconfig) {
@@ -127,7 +128,7 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		if err != nil {
 			return false, err
 		}
-		if found != nil && !s.OwnsKubeconfig(found) {
+		if found != nil && !ownership.OwnsKubeconfig(s.Facts, found) {
 			s.Found.Kubeconfig = found
 			return true, nil // the user wrote this kubeconfig
 		}

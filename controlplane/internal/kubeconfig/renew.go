@@ -19,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/tokens"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -31,7 +32,7 @@ const minRenewal = time.Minute
 // passed, or when the cluster has revoked it. The client certificate of assisted-service is valid for ten years and is
 // never renewed, but the contract of Cluster API requires a renewal.
 func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
-	if !s.Installed() || !s.OwnsKubeconfig(s.Found.Kubeconfig) {
+	if !s.Installed() || !ownership.OwnsKubeconfig(s.Facts, s.Found.Kubeconfig) {
 		return true, nil
 	}
 	if !s.Workload.Connected {

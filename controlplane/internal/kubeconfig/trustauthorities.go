@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -80,7 +81,7 @@ func (p *Publisher) TrustAuthorities(ctx context.Context, s *scope.Scope) (bool,
 			fmt.Sprintf("%s. Correct the field: none of its certificates is used", err))
 		return true, nil
 	}
-	if !s.OwnsKubeconfig(s.Found.Kubeconfig) {
+	if !ownership.OwnsKubeconfig(s.Facts, s.Found.Kubeconfig) {
 		return true, nil
 	}
 	return true, errors.Join(p.updateAuthorities(ctx, s, bundle), p.reportWithdrawn(ctx, s, bundle))

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -84,11 +85,11 @@ func (r *Resolver) taggedImage(s *scope.Scope, version semver.Version) string {
 // answer. Then neither a new pull secret nor a restart of the manager delays its installation.
 func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string, registries *preflight.Registries) (bool, error) {
 	sources := r.sourcesOf(registries, tagged)
-	lookup := facts.ReleaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.ResolvedDirectly)}
+	lookup := releaseLookup{Tagged: tagged, Through: cmp.Or(sources.Version(pullSecretVersion(s)), facts.ResolvedDirectly)}
 	if registries != nil {
 		lookup.Mirrors = registries.Digest
 	}
-	if s.Found.ReleaseImage = s.ResolvedBefore(lookup); s.Found.ReleaseImage != "" {
+	if s.Found.ReleaseImage = resolvedBefore(s.Facts, lookup); s.Found.ReleaseImage != "" {
 		return r.nameImage(ctx, s, tagged, lookup.Through)
 	}
 	credentials, err := r.credentials(ctx, s) // EnsurePullSecret has reported a problem of the contents
@@ -99,7 +100,7 @@ func (r *Resolver) resolveTag(ctx context.Context, s *scope.Scope, tagged string
 	through := lookup.Through
 	if err != nil {
 		// The image keeps the record of its own sources, so that the lookup continues.
-		if image, through = s.RegisteredImage(lookup); image == "" || errors.Is(err, release.ErrNotFound) {
+		if image, through = registeredImage(s.Facts, lookup); image == "" || errors.Is(err, release.ErrNotFound) {
 			blockRelease(s, tagged, retryAfter, err)
 			return false, nil
 		}
@@ -208,13 +209,13 @@ func (r *Resolver) foreignImageSet(ctx context.Context, s *scope.Scope, name str
 func registrable(s *scope.Scope) bool {
 	registered := facts.RegisteredSetOf(s.Install)
 	switch {
-	case registered == "", registered == s.ImageSetName, !s.OwnsInstall():
+	case registered == "", registered == s.ImageSetName, !ownership.OwnsInstall(s.Facts):
 		return true
 	case s.RegisteredSet != nil && s.RegisteredSet.Spec.ReleaseImage == s.Found.ReleaseImage:
 		s.ImageSetName = registered
 		return true
 	}
-	version := s.RegisteredVersion()
+	version := ownership.RegisteredVersion(s.Facts)
 	if version == "" || version == "v"+s.Found.Version.String() {
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -22,7 +23,7 @@ import (
 // be a Node of a running cluster is not touched.
 func Blockers(f *facts.Facts) []string {
 	var against []string
-	if !f.OwnsDeployment() || !f.OwnsInstall() || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed ||
+	if !ownership.OwnsDeployment(f) || !ownership.OwnsInstall(f) || !f.Progress.Registered || f.Progress.Phase != assisted.PhaseFailed ||
 		f.Deployment.Spec.Installed {
 		against = append(against, "assisted-service does not report the failure now")
 	}

@@ -12,6 +12,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
@@ -91,10 +92,10 @@ func (s *Scope) Removal() (*removal.Situation, error) {
 // Registration returns the existing objects that register this control plane with assisted-service.
 func (s *Scope) Registration() []client.Object {
 	var objects []client.Object
-	if s.OwnsDeployment() {
+	if ownership.OwnsDeployment(s.Facts) {
 		objects = append(objects, s.Deployment)
 	}
-	if s.OwnsInstall() {
+	if ownership.OwnsInstall(s.Facts) {
 		objects = append(objects, s.Install)
 	}
 	return objects

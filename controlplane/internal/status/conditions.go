@@ -15,6 +15,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
@@ -200,7 +201,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		return c
 	case v.Found.Blocked(tasks.KubeconfigCopy) != nil:
 		return v.blocked(t, tasks.KubeconfigCopy)
-	case v.Installed() && !v.HasAdminKubeconfig():
+	case v.Installed() && !ownership.HasAdminKubeconfig(v.Facts):
 		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is "+
 			"assisted-service's kubeconfig: create the Secret, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))

@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
@@ -72,7 +73,7 @@ func (v *View) UntilChange() time.Duration {
 // never.
 func (v *View) untilAnswerCounts() time.Duration {
 	switch {
-	case !v.Installed(), v.Imported() && v.healthKnown():
+	case !v.Installed(), ownership.Imported(v.Facts) && v.healthKnown():
 		_, left := v.installation().Unanswered()
 		return max(0, left)
 	case !v.healthKnown():
@@ -122,7 +123,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 // kubeconfigExpiration returns the expiration time of the token in the published kubeconfig. It is nil
 // without a token, or if an older release of the provider published the kubeconfig and recorded no time.
 func (v *View) kubeconfigExpiration() *metav1.Time {
-	if v.Found.Kubeconfig == nil || !v.OwnsKubeconfig(v.Found.Kubeconfig) {
+	if v.Found.Kubeconfig == nil || !ownership.OwnsKubeconfig(v.Facts, v.Found.Kubeconfig) {
 		return nil
 	}
 	at, err := time.Parse(time.RFC3339, v.Found.Kubeconfig.Annotations[facts.KubeconfigExpirationAnnotation])
@@ -173,7 +174,7 @@ func (v *View) reportedImage() string {
 		return v.Workload.ReleaseImage
 	case v.Begun && recorded != "":
 		return recorded
-	case v.OwnsInstall() && v.RegisteredSet != nil:
+	case ownership.OwnsInstall(v.Facts) && v.RegisteredSet != nil:
 		return v.RegisteredSet.Spec.ReleaseImage
 	}
 	return cmp.Or(v.Found.ReleaseImage, recorded)

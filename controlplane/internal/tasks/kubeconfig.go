@@ -7,6 +7,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
@@ -58,7 +59,7 @@ func (f *Findings) trustRemedy(known *facts.Facts) string {
 	switch invalid := f.Blocked(KubeconfigAuthorities); {
 	case invalid != nil:
 		return invalid.Message
-	case known.OwnsKubeconfig(f.Kubeconfig):
+	case ownership.OwnsKubeconfig(known, f.Kubeconfig):
 		return "Add the authority of the certificate to spec.kubeconfig.additionalTrustBundle, or set tls-server-name in the Secret; " +
 			"renewals keep both"
 	}
@@ -68,14 +69,14 @@ func (f *Findings) trustRemedy(known *facts.Facts) string {
 // isInTheWay reports whether a foreign Secret prevents the publication of the kubeconfig of an installed
 // cluster, and the cluster has never answered with it.
 func (f *Findings) isInTheWay(known *facts.Facts) bool {
-	return known.Installed() && known.HasAdminKubeconfig() && !known.OwnsKubeconfig(f.Kubeconfig) && !ptr.Deref(
+	return known.Installed() && ownership.HasAdminKubeconfig(known) && !ownership.OwnsKubeconfig(known, f.Kubeconfig) && !ptr.Deref(
 		known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false,
 	)
 }
 
 // kubeconfigRemedy returns the user action for a published kubeconfig that does not work.
 func (f *Findings) kubeconfigRemedy(known *facts.Facts) string {
-	if known.OwnsKubeconfig(f.Kubeconfig) && known.HasAdminKubeconfig() {
+	if ownership.OwnsKubeconfig(known, f.Kubeconfig) && ownership.HasAdminKubeconfig(known) {
 		return fmt.Sprintf(
 			"delete the Secret, whose content is lost, and assisted-service's kubeconfig (Secret %s) is published again, or put a working "+
 				"kubeconfig into it",

@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/attempt"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -105,7 +106,7 @@ func (v *View) notImported() *metav1.Condition {
 	switch {
 	case v.Install == nil:
 		return v.Blocked
-	case !v.Imported() || v.Progress.DayTwo:
+	case !ownership.Imported(v.Facts) || v.Progress.DayTwo:
 		return nil
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
@@ -149,7 +150,7 @@ func (v *View) notRegistered() metav1.Condition {
 // Unanswered returns the time since which assisted-service has not answered for an AgentClusterInstall, zero
 // if it has. It also returns the time left until the silence counts.
 func (v *View) Unanswered() (since time.Time, left time.Duration) {
-	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !v.OwnsInstall() {
+	if v.Install == nil || v.Progress.Registered || !v.Install.DeletionTimestamp.IsZero() || !ownership.OwnsInstall(v.Facts) {
 		return time.Time{}, 0
 	}
 	since = v.Install.CreationTimestamp.Time
