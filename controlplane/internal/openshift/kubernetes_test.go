@@ -15,7 +15,9 @@ func TestKubernetesConflict(t *testing.T) {
 		"the version of the image": {"4.20.8", "v1.33.5", "v1.33.5", nil},
 		"without leading v":        {"4.20.8", "v1.33.5", "1.33.5", nil},
 		"another patch": {
-			"4.20.8", "v1.33.6", "v1.33.5", []string{"release 4.20.8 has Kubernetes v1.33.6", "Set spec.version to v1.33.6, or set spec.distributionVersion to"},
+			"4.20.8", "v1.33.6", "v1.33.5", []string{
+				"release 4.20.8 has Kubernetes v1.33.6", "Set spec.version to v1.33.6, or set spec.distributionVersion to",
+			},
 		},
 		"another minor version":              {"4.20.8", "v1.33.5", "v1.32.7", []string{"a release with Kubernetes v1.32.7"}},
 		"unknown image: a patch is believed": {"4.20.8", "", "v1.33.99", nil},

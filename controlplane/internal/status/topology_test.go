@@ -19,7 +19,7 @@ func TestTopologyIsNamedInsteadOfTheControlPlane(t *testing.T) {
 		release, version string
 		message          string
 	}{
-		"an upgrade outside":       {"4.19.3", "v1.32.6", "never downgraded: set the variable of the Cluster's topology that sets spec.distributionVersion"},
+		"an upgrade outside":       {"4.19.3", "v1.32.6", "never downgraded: set the variable of the Cluster's topology that sets"},
 		"the upgrade outside, too": {"4.19.3", "v1.32.6", "and spec.topology.version of the Cluster to v1.33.5"},
 		"the version first":        {"4.20.8", "v1.34.2", "Set the variable of the Cluster's topology that sets spec.distributionVersion"},
 		"a wrong patch":            {"4.20.8", "v1.33.4", "Set spec.topology.version of the Cluster to v1.33.5"},
