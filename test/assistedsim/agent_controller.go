@@ -46,6 +46,9 @@ func (s *Simulator) reconcileAgent(ctx context.Context, req ctrl.Request) (ctrl.
 		if !ok {
 			return ctrl.Result{}, nil // not registered with this service
 		}
+		if !s.notified(agent, view) {
+			return ctrl.Result{}, nil
+		}
 		if err := s.publishAgent(ctx, agent, view); err != nil {
 			return ctrl.Result{}, client.IgnoreNotFound(err)
 		}

@@ -21,6 +21,10 @@ type faults struct {
 	lost map[types.NamespacedName]bool
 	// unapproved are clusters whose kubelet certificates the service does not approve.
 	unapproved map[types.NamespacedName]bool
+	// unnotified are namespaces of whose hosts the next inventory is not published.
+	unnotified map[string]bool
+	// stale are the resource versions of Agents that are not published again before they change.
+	stale map[types.NamespacedName]string
 	// unfenced are namespaces for whose hosts the service accepts no BMC credentials.
 	unfenced map[string]bool
 }
@@ -40,6 +44,8 @@ func newFaults() faults {
 		stages:      map[string]stageFault{},
 		lost:        map[types.NamespacedName]bool{},
 		unapproved:  map[types.NamespacedName]bool{},
+		unnotified:  map[string]bool{},
+		stale:       map[types.NamespacedName]string{},
 		unfenced:    map[string]bool{},
 	}
 }
@@ -160,6 +166,30 @@ func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason strin
 		}
 	}
 	s.touchHosts(hostID)
+}
+
+// LoseNotification drops the notification of the next host of a namespace that reports its hardware, as the service does
+// if its database does not answer at that moment. The Agent is not published before a client changes it.
+func (s *Simulator) LoseNotification(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.faults.unnotified[namespace] = true
+}
+
+// notified reports whether the state of a host is published.
+func (s *Simulator) notified(agent *Agent, h *host) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.faults.unnotified[h.key.Namespace] && h.inventory != nil && len(agent.Status.Inventory.Interfaces) == 0 {
+		delete(s.faults.unnotified, h.key.Namespace)
+		s.faults.stale[h.key] = agent.ResourceVersion
+	}
+	version, stale := s.faults.stale[h.key]
+	if stale && version != agent.ResourceVersion {
+		delete(s.faults.stale, h.key)
+		return true
+	}
+	return !stale
 }
 
 // Disconnect gives the host the state after three minutes without a request. The host recovers when it

@@ -18,6 +18,18 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
+var _ = Describe("A host", Label("hosts"), func() {
+	It("whose hardware assisted-service does not publish is discovered after some minutes", Label("nightly"), func(ctx SpecContext) {
+		onlySimulated()
+		const namespace = "stale"
+		laboratory.Service.LoseNotification(namespace)
+		cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: "unseen", LightAPI: lightly()})
+		wait(ctx, cluster, "waiting for hardware", func(s *lab.State) bool { return configHas(s, bootstrapv1.WaitingForHostIdentityReason) })
+		waitAvailable(ctx, cluster)
+		expectInstalled(ctx, cluster, 0)
+	}, NodeTimeout(2*installTimeout))
+})
+
 var _ = Describe("A host that is not ours", Label("hosts"), func() {
 	It("is neither bound nor approved, and the installation continues without it", func(ctx SpecContext) {
 		const namespace = "impostor"

@@ -51,6 +51,10 @@ const (
 	// can be retried. No host of the installation has a Node. The control plane provider sets the annotation.
 	InstallationGivenUpAnnotation = "bootstrap.cluster.x-k8s.io/installation-given-up"
 
+	// RefreshAnnotation is the time, in RFC 3339, at which the bootstrap provider touched an Agent whose status had not
+	// changed for minutes. assisted-service publishes the status of an Agent again when the Agent changes.
+	RefreshAnnotation = "bootstrap.cluster.x-k8s.io/refresh-requested"
+
 	// ConfigNameLabel of an InfraEnv contains the name of the OpenshiftAssistedConfig that uses the InfraEnv.
 	ConfigNameLabel = "bootstrap.cluster.x-k8s.io/openshiftAssistedConfig"
 )

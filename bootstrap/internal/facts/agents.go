@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -43,6 +44,24 @@ func Unbound(agent *aiv1beta1.Agent) bool {
 // installed host would wipe it.
 func Untouched(agent *aiv1beta1.Agent) bool {
 	return slices.Contains(beforeInstallation, agent.Status.DebugInfo.State)
+}
+
+// Unfinished returns the state of a host that has a next step: it reports its hardware, is bound, validated or
+// installed. It returns "" for a host that waits for other hosts or users, and for one that has reached an end.
+func Unfinished(agent *aiv1beta1.Agent) string {
+	state := agent.Status.DebugInfo.State
+	switch state {
+	case aiv1beta1.HostStatusKnown, aiv1beta1.HostStatusKnownUnbound:
+		if assisted.HasInventory(agent) {
+			return ""
+		}
+	case aiv1beta1.HostStatusInstalled, aiv1beta1.HostStatusAddedToExistingCluster, aiv1beta1.HostStatusCanceled, aiv1beta1.HostStatusError:
+		return ""
+	}
+	if !agent.DeletionTimestamp.IsZero() {
+		return ""
+	}
+	return cmp.Or(state, "unknown") + " " + string(agent.Status.Progress.CurrentStage)
 }
 
 // Installed reports whether assisted-service has finished the installation of the host of an Agent.

@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
@@ -58,17 +60,24 @@ func TestClockStepChangesOnlyReports(t *testing.T) {
 	}
 }
 
-// others returns the versions of the objects that the manager manages, except the config itself.
+// others returns the objects that the manager manages, except the config itself. The touch of an Agent changes no action
+// of assisted-service.
 func (w *world) others() []string {
 	w.t.Helper()
-	var versions []string
+	var objects []string
 	for _, list := range []client.ObjectList{&aiv1beta1.InfraEnvList{}, &aiv1beta1.AgentList{}, &corev1.SecretList{}} {
 		w.Expect(w.List(w.t.Context(), list)).To(Succeed())
 		w.Expect(meta.EachListItem(list, func(o runtime.Object) error {
 			object := o.(client.Object) //nolint:forcetypeassert // all are client objects
-			versions = append(versions, object.GetName()+" "+object.GetResourceVersion())
-			return nil
+			annotations := object.GetAnnotations()
+			delete(annotations, bootstrapv1.RefreshAnnotation)
+			object.SetAnnotations(annotations)
+			object.SetResourceVersion("")
+			object.SetManagedFields(nil)
+			text, err := json.Marshal(object)
+			objects = append(objects, string(text))
+			return err
 		})).To(Succeed())
 	}
-	return versions
+	return objects
 }

@@ -26,6 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/infraenv"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/protection"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/refresh"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -113,6 +114,7 @@ type Reconciler struct {
 	identifier    *identification.Identifier
 	fencing       *fencing.Fencer
 	binder        *binding.Binder
+	refresher     *refresh.Refresher
 	// deferred measures how long a status waits to be written.
 	deferred *reconcile.StatusLimiter[types.NamespacedName]
 	// progress is the log of reported changes.
@@ -145,6 +147,7 @@ func New(options Options) *Reconciler {
 	r.identifier = identification.New(r.writer, r.claims, r.deletion, options.Clock)
 	r.fencing = fencing.New(r.writer)
 	r.binder = binding.New(r.writer, r.prerequisites, options.Clock)
+	r.refresher = refresh.New(r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.NamespacedName](options.Clock)
 	return r
 }
@@ -188,7 +191,11 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 			r.deletion.DeleteInfraEnv, r.deletion.DeleteLeftAgents, r.deletion.ConfirmDeleted, r.deletion.RemoveFinalizer)
 	default:
 		identification.ReportHost(s)
-		return reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check,
-			r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve, r.binder.Observe)
+		return errors.Join(
+			reconcile.Run(ctx, s, r.addFinalizer, r.protector.Protect, r.infraEnvs.Relabel, r.restore, r.prerequisites.Check,
+				r.infraEnvs.EnsureImage, r.bootData.Publish, r.identifier.Identify, r.fencing.Fence, r.binder.Bind, r.binder.Approve,
+				r.binder.Observe),
+			reconcile.Run(ctx, s, r.refresher.Refresh),
+		)
 	}
 }
