@@ -30,6 +30,11 @@ const (
 	// image of this control plane: <repository>:<version>-<architecture>. It replaces the default repository.
 	ReleaseImageRepositoryOverrideAnnotation = "cluster.x-k8s.io/release-image-repository-override"
 
+	// RefreshAnnotation is the time, in RFC 3339, at which the control plane provider touched an AgentClusterInstall
+	// whose state had not changed for minutes. assisted-service publishes the state of a cluster again when its
+	// AgentClusterInstall changes.
+	RefreshAnnotation = "controlplane.cluster.x-k8s.io/refresh-requested"
+
 	// PassOnAnnotation lists labels and annotations, separated by commas, that the provider copies from the control
 	// plane to its ClusterDeployment and AgentClusterInstall. Labels and annotations that hive, assisted-service, the
 	// siteconfig operator and Advanced Cluster Management read are always copied.

@@ -132,6 +132,7 @@ type Reconciler struct {
 	registrar  *installation.Registrar
 	retrier    *installation.Retrier
 	metadata   *installation.MetadataWriter
+	refresher  *installation.Refresher
 	preflight  *prerequisites.Preflight
 	kubeconfig *kubeconfig.Publisher
 	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
@@ -185,6 +186,7 @@ func New(options Options) *Reconciler {
 	)
 	r.retrier = installation.NewRetrier(options.Client, r.registrar, r.writer, options.Clock)
 	r.metadata = installation.NewMetadataWriter(options.Client, r.writer, options.Clock)
+	r.refresher = installation.NewRefresher(options.Client, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
 	r.missing = reconcile.NewStartTimes[types.UID](r.Clock)
@@ -288,6 +290,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.kubeconfig.Publish, r.kubeconfig.TrustAuthorities, r.updater.Touch, r.kubeconfig.KeepCredentials, r.move.Allow),
 		reconcile.Run(ctx, s, r.kubeconfig.Renew),
 		reconcile.Run(ctx, s, r.kubeconfig.Propagate),
+		reconcile.Run(ctx, s, r.refresher.Refresh),
 		reconcile.Run(ctx, s, r.conditions.MarkUpToDate),
 		reconcile.Run(ctx, s, r.conditions.MarkEtcdMembers),
 	)
