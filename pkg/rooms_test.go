@@ -43,6 +43,7 @@ var (
 		"controlplane/internal/status",
 		"controlplane/internal/status/condition",
 		"controlplane/internal/status/etcdmember",
+		"controlplane/internal/status/health",
 		"controlplane/internal/status/installed",
 		"controlplane/internal/status/rollout",
 		"controlplane/internal/tasks",

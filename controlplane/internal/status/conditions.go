@@ -3,7 +3,6 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,9 +16,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/health"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
@@ -34,6 +33,11 @@ type View struct {
 	Started time.Time
 }
 
+// health returns the view on the health of the cluster.
+func (v *View) health() *health.View {
+	return &health.View{Facts: v.Facts, Now: v.Now, Started: v.Started}
+}
+
 func (v *View) conditions() []metav1.Condition {
 	return []metav1.Condition{
 		v.available(), v.initialized(), v.releaseImageResolved(), v.installedCondition(), v.kubeconfigAvailable(), v.componentsHealthy(),
@@ -44,86 +48,34 @@ func (v *View) conditions() []metav1.Condition {
 	}
 }
 
-// blocked returns the condition of a task that is blocked, with the recorded reason and message.
-func (v *View) blocked(conditionType string, task tasks.Task) metav1.Condition {
-	o := v.Found.Blocked(task)
-	return condition.False(conditionType, o.Reason, o.Message)
-}
-
-// graceLeft returns the time until a cluster whose API server does not answer, or whose health cannot be
-// read, counts as not healthy.
-func (v *View) graceLeft() time.Duration {
-	last := v.Workload.LastSuccess
-	if !v.Workload.UnreadSince.IsZero() {
-		last = v.Workload.UnreadSince
-	}
-	if last.Before(v.Started) {
-		last = v.Started
-	}
-	return workload.GracePeriod - v.Now.Sub(last)
-}
-
-// healthKnown reports whether the health of the cluster could be read. Unknown health does not count as
-// healthy.
-func (v *View) healthKnown() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
-
-func (v *View) healthy() bool { return v.healthKnown() && len(v.Workload.Unhealthy) == 0 }
-
-// beforeAvailable are the reasons of Available while a cluster has not been available yet.
-var beforeAvailable = []string{
-	controlplanev1.WaitingForInstallationReason,
-	controlplanev1.InstallationFailedReason,
-	controlplanev1.WaitingForAPIServerReason,
-	controlplanev1.WaitingForHealthyClusterReason,
-}
-
-// comingUp returns the time that a new cluster has left to become available: one that was just installed, or
-// was just moved to this hub. API servers restart at the end of an installation, and the conditions of the
-// operators may be older than the state in assisted-service. Zero: the time has passed, or the cluster is
-// available.
-func (v *View) comingUp() time.Duration {
-	available, installed := conditions.Get(v.ControlPlane, controlplanev1.AvailableCondition),
-		conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
-	if !v.Installed() || v.healthy() || available == nil || !slices.Contains(beforeAvailable, available.Reason) {
-		return 0
-	}
-	if installed == nil || installed.Status != metav1.ConditionTrue { // this reconcile reports the installation
-		return workload.GracePeriod
-	}
-	return max(0, workload.GracePeriod-v.Now.Sub(installed.LastTransitionTime.Time))
-}
-
-func (v *View) everInitialized() bool {
-	return ptr.Deref(v.ControlPlane.Status.Initialization.ControlPlaneInitialized, v.Workload.Connected)
-}
-
 func (v *View) available() metav1.Condition {
 	const t = controlplanev1.AvailableCondition
+	h := v.health()
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
 	case v.Deleting():
 		return condition.False(t, controlplanev1.NotAvailableReason, "the control plane is being deleted")
 	case !v.Installed():
 		return condition.False(t, v.whyNotInstalled(), "the cluster is not installed: "+v.installation().Summary())
-	case v.healthy():
+	case h.Healthy():
 		return condition.True(t, controlplanev1.AvailableReason)
-	case v.comingUp() > 0 && v.Workload.Connected:
+	case h.ComingUp() > 0 && v.Workload.Connected:
 		return condition.False(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and not available yet: "+
 			cmp.Or(bound.Join(v.Workload.Unhealthy, ""), "its ClusterVersion, ClusterOperators or Nodes cannot be read"))
-	case !v.healthKnown() && v.graceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
+	case !h.Known() && h.GraceLeft() > 0 && before != nil && before.Status == metav1.ConditionTrue:
 		return *before
-	case v.restartLeft(t) > 0:
-		return v.restarting(t)
-	case v.healthKnown():
+	case h.RestartLeft(t) > 0:
+		return h.Restarting(t)
+	case h.Known():
 		return condition.False(t, controlplanev1.NotAvailableReason, bound.Join(v.Workload.Unhealthy, ""))
-	case !v.everInitialized(), v.comingUp() > 0:
-		return condition.False(t, controlplanev1.WaitingForAPIServerReason, v.because("waiting for the cluster's API server to answer"))
-	case v.graceLeft() > 0 && v.Workload.Connected && before != nil:
+	case !h.Initialized(), h.ComingUp() > 0:
+		return condition.False(t, controlplanev1.WaitingForAPIServerReason, h.Because("waiting for the cluster's API server to answer"))
+	case h.GraceLeft() > 0 && v.Workload.Connected && before != nil:
 		return *before
-	case v.graceLeft() > 0 && !v.Workload.Connected:
-		return condition.False(t, controlplanev1.ConnectionDownReason, v.because("waiting for the connection to the cluster's API server"))
+	case h.GraceLeft() > 0 && !v.Workload.Connected:
+		return condition.False(t, controlplanev1.ConnectionDownReason, h.Because("waiting for the connection to the cluster's API server"))
 	default:
-		return v.healthUnknown(t)
+		return h.Unknown(t)
 	}
 }
 
@@ -136,26 +88,8 @@ func (v *View) whyNotInstalled() string {
 	return controlplanev1.WaitingForInstallationReason
 }
 
-// healthUnknown returns the condition that names the cause of the unknown health of the cluster.
-func (v *View) healthUnknown(conditionType string) metav1.Condition {
-	if !v.Workload.Connected {
-		return condition.Unknown(conditionType, controlplanev1.ConnectionDownReason, v.connectionDown())
-	}
-	return condition.Unknown(conditionType, controlplanev1.HealthUnknownReason, fmt.Sprintf("the cluster's API server answers, but its "+
-		"ClusterVersion, ClusterOperators or Nodes cannot be read since %s: "+
-		"check that the credentials in Secret %s may read them; see the log of the manager", v.Workload.UnreadSince.UTC().Format(time.RFC3339),
-		secret.Name(v.ClusterName(), secret.Kubeconfig)))
-}
-
-func (v *View) connectionDown() string {
-	if v.Workload.LastSuccess.IsZero() {
-		return v.because(fmt.Sprintf("the cluster's API server has not answered for %s", workload.GracePeriod))
-	}
-	return v.because("the cluster's API server has not answered since " + v.Workload.LastSuccess.UTC().Format(time.RFC3339))
-}
-
 func (v *View) initialized() metav1.Condition {
-	if v.everInitialized() {
+	if v.health().Initialized() {
 		return condition.True(controlplanev1.InitializedCondition, controlplanev1.InitializedReason)
 	}
 	return condition.False(
@@ -167,7 +101,7 @@ func (v *View) releaseImageResolved() metav1.Condition {
 	const t = controlplanev1.ReleaseImageResolvedCondition
 	switch {
 	case v.Found.Blocked(tasks.ReleaseLookup) != nil:
-		return v.blocked(t, tasks.ReleaseLookup)
+		return condition.Blocked(t, v.Found.Blocked(tasks.ReleaseLookup))
 	case v.reportedImage() != "":
 		return condition.True(t, controlplanev1.ReleaseImageResolvedReason)
 	case v.Installed():
@@ -175,7 +109,7 @@ func (v *View) releaseImageResolved() metav1.Condition {
 			t, controlplanev1.WaitingForReleaseImageReason, "the image is not known here, and not needed any more: the cluster is installed",
 		)
 	case v.Found.Blocked(tasks.Installation) != nil:
-		return v.blocked(t, tasks.Installation)
+		return condition.Blocked(t, v.Found.Blocked(tasks.Installation))
 	default:
 		return condition.False(t, controlplanev1.WaitingForReleaseImageReason, "the release image is not resolved yet")
 	}
@@ -200,7 +134,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 		c.Message = strings.Join(messages, "; ")
 		return c
 	case v.Found.Blocked(tasks.KubeconfigCopy) != nil:
-		return v.blocked(t, tasks.KubeconfigCopy)
+		return condition.Blocked(t, v.Found.Blocked(tasks.KubeconfigCopy))
 	case v.Installed() && !ownership.HasAdminKubeconfig(v.Facts):
 		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, fmt.Sprintf("Secret %s is missing, and so is "+
 			"assisted-service's kubeconfig: create the Secret, type %s, with a kubeconfig in the key value",
@@ -212,20 +146,21 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 
 func (v *View) componentsHealthy() metav1.Condition {
 	const t = controlplanev1.ControlPlaneComponentsHealthyCondition
+	h := v.health()
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
-	case !v.everInitialized():
+	case !h.Initialized():
 		return condition.Unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
-	case v.healthy():
+	case h.Healthy():
 		return condition.True(t, controlplanev1.ComponentsHealthyReason)
-	case !v.healthKnown() && v.graceLeft() > 0 && before != nil:
+	case !h.Known() && h.GraceLeft() > 0 && before != nil:
 		return *before
-	case v.restartLeft(t) > 0:
-		return v.restarting(t)
-	case v.healthKnown():
+	case h.RestartLeft(t) > 0:
+		return h.Restarting(t)
+	case h.Known():
 		return condition.False(t, controlplanev1.ComponentsNotHealthyReason, bound.Join(v.Workload.Unhealthy, ""))
 	default:
-		return v.healthUnknown(t)
+		return h.Unknown(t)
 	}
 }
 
@@ -244,19 +179,11 @@ func (v *View) deletingCondition() metav1.Condition {
 	return c
 }
 
-// because adds the known cause of the missing connection to the cluster to a message.
-func (v *View) because(message string) string {
-	if v.Workload.Failure == nil {
-		return message
-	}
-	return message + ": " + v.Workload.Failure.Message
-}
-
 // installation returns the input of the condition Installed.
 func (v *View) installation() *installed.View {
 	view := &installed.View{Facts: v.Facts, Present: v.Found.Machines, Failure: v.Failure, Now: v.Now}
 	if v.Found.Blocked(tasks.Installation) != nil {
-		view.Blocked = ptr.To(v.blocked(controlplanev1.InstalledCondition, tasks.Installation))
+		view.Blocked = ptr.To(condition.Blocked(controlplanev1.InstalledCondition, v.Found.Blocked(tasks.Installation)))
 	}
 	return view
 }

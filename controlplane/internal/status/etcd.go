@@ -29,7 +29,7 @@ func (v *View) untilDegradedCounts() time.Duration {
 		return 0
 	}
 	grace := degradedGrace
-	if len(v.plannedRestarts()) > 0 {
+	if len(v.health().PlannedRestarts()) > 0 {
 		grace = workload.RestartTime(1)
 	}
 	return max(0, grace-v.Now.Sub(v.Workload.Etcd.DegradedSince))
@@ -42,7 +42,7 @@ const nodeGrace = time.Minute
 // untilNodeCounts returns the time until a control-plane Node without Machine counts; zero if the Node counts already,
 // or no such Node exists: see condition.UnknownLeft.
 func (v *View) untilNodeCounts() time.Duration {
-	if !v.Installed() || !v.healthKnown() || len(v.nodesWithoutMachine()) == 0 {
+	if !v.Installed() || !v.health().Known() || len(v.nodesWithoutMachine()) == 0 {
 		return 0
 	}
 	return condition.UnknownLeft(conditions.Get(v.ControlPlane, controlplanev1.EtcdClusterHealthyCondition), nodeGrace, v.Now)
@@ -59,16 +59,17 @@ func (v *View) composeEtcd(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 
 func (v *View) etcdClusterHealthy() metav1.Condition {
 	const t = controlplanev1.EtcdClusterHealthyCondition
+	h := v.health()
 	etcd := v.Workload.Etcd
 	switch {
-	case !v.healthKnown() || !etcd.Known:
+	case !h.Known() || !etcd.Known:
 		return v.etcdUnknown()
-	case !etcd.Available && v.comingUp() > 0:
+	case !etcd.Available && h.ComingUp() > 0:
 		return condition.Unknown(
 			t, controlplanev1.WaitingForHealthyClusterReason, "the cluster is installed, and ClusterOperator etcd is not available yet",
 		)
-	case !etcd.Available && v.restartLeft(t) > 0:
-		return v.restarting(t)
+	case !etcd.Available && h.RestartLeft(t) > 0:
+		return h.Restarting(t)
 	case !etcd.Available:
 		return condition.False(
 			t, controlplanev1.EtcdClusterNotHealthyReason, "ClusterOperator etcd is not available: see its conditions in the cluster",
@@ -94,18 +95,19 @@ func (v *View) etcdClusterHealthy() metav1.Condition {
 // the manager restarts.
 func (v *View) etcdUnknown() metav1.Condition {
 	const t = controlplanev1.EtcdClusterHealthyCondition
+	h := v.health()
 	before := conditions.Get(v.ControlPlane, t)
 	switch {
-	case v.healthKnown():
+	case h.Known():
 		return condition.Unknown(t, controlplanev1.WaitingForHealthyClusterReason, "the cluster has no ClusterOperator etcd")
-	case v.graceLeft() > 0 && before != nil:
+	case h.GraceLeft() > 0 && before != nil:
 		return *before
-	case v.restartLeft(t) > 0:
-		return v.restarting(t)
-	case v.graceLeft() > 0, !v.everInitialized():
+	case h.RestartLeft(t) > 0:
+		return h.Restarting(t)
+	case h.GraceLeft() > 0, !h.Initialized():
 		return condition.Unknown(t, controlplanev1.WaitingForAPIServerReason, "waiting for the cluster's API server to answer")
 	default:
-		return v.healthUnknown(t)
+		return h.Unknown(t)
 	}
 }
 

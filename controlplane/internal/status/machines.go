@@ -39,11 +39,11 @@ func (v *View) machinesCreated() metav1.Condition {
 		}
 		return c
 	case v.Found.Blocked(tasks.MachineCreation) != nil:
-		return v.blocked(t, tasks.MachineCreation)
+		return condition.Blocked(t, v.Found.Blocked(tasks.MachineCreation))
 	case v.Found.Blocked(tasks.Installation) != nil:
-		return v.blocked(t, tasks.Installation)
+		return condition.Blocked(t, v.Found.Blocked(tasks.Installation))
 	case v.Found.Blocked(tasks.ScaleUp) != nil:
-		return v.blocked(t, tasks.ScaleUp)
+		return condition.Blocked(t, v.Found.Blocked(tasks.ScaleUp))
 	case v.Failure != nil:
 		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
 	default:
@@ -88,13 +88,13 @@ func (v *View) machinesReady() metav1.Condition {
 func (v *View) machinesUpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
 	if v.Found.Blocked(tasks.MachineSync) != nil {
-		return v.blocked(t, tasks.MachineSync)
+		return condition.Blocked(t, v.Found.Blocked(tasks.MachineSync))
 	}
 	if message := v.arbiterMismatch(); message != "" {
 		return condition.False(t, controlplanev1.ArbiterMismatchReason, message)
 	}
 	if v.Found.Blocked(tasks.Upgrade) != nil {
-		return v.blocked(t, tasks.Upgrade)
+		return condition.Blocked(t, v.Found.Blocked(tasks.Upgrade))
 	}
 	if message := v.versionMismatch(); message != "" {
 		return condition.False(t, controlplanev1.VersionMismatchReason, message)

@@ -64,8 +64,8 @@ func (v *View) UntilChange() time.Duration {
 	}
 	of := v.installation()
 	return condition.Soonest(
-		v.untilAnswerCounts(), of.UntilHostLags(), v.comingUp(), of.UntilWorkersCount(),
-		v.untilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
+		v.untilAnswerCounts(), of.UntilHostLags(), v.health().ComingUp(), of.UntilWorkersCount(),
+		v.health().UntilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
 	)
 }
 
@@ -73,11 +73,11 @@ func (v *View) UntilChange() time.Duration {
 // never.
 func (v *View) untilAnswerCounts() time.Duration {
 	switch {
-	case !v.Installed(), ownership.Imported(v.Facts) && v.healthKnown():
+	case !v.Installed(), ownership.Imported(v.Facts) && v.health().Known():
 		_, left := v.installation().Unanswered()
 		return max(0, left)
-	case !v.healthKnown():
-		return max(0, v.graceLeft())
+	case !v.health().Known():
+		return max(0, v.health().GraceLeft())
 	}
 	return 0
 }

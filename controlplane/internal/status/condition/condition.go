@@ -6,6 +6,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // True returns a condition without message that is True.
@@ -16,6 +18,11 @@ func True(conditionType, reason string) metav1.Condition {
 // False returns a condition that is False.
 func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: message}
+}
+
+// Blocked returns the condition of a task that is blocked, with the recorded reason and message.
+func Blocked(conditionType string, blocker *findings.Outcome) metav1.Condition {
+	return False(conditionType, blocker.Reason, blocker.Message)
 }
 
 // Unknown returns a condition that is Unknown.

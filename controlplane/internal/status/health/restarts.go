@@ -1,4 +1,4 @@
-package status
+package health
 
 import (
 	"fmt"
@@ -16,10 +16,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// plannedRestarts returns the last known changes for which the API server or control-plane hosts restart. An
+// PlannedRestarts returns the last known changes for which the API server or control-plane hosts restart. An
 // upgrade is also read from the status: it is known after a restart of the manager, while the cluster does
 // not answer.
-func (v *View) plannedRestarts() []string {
+func (v *View) PlannedRestarts() []string {
 	planned := slices.Clone(v.Workload.Restarts)
 	if to := rollout.Status(v.Facts).DistributionVersion; to != "" {
 		planned = append([]string{"the cluster is being upgraded to " + to}, planned...)
@@ -27,12 +27,12 @@ func (v *View) plannedRestarts() []string {
 	return planned
 }
 
-// restartLeft returns the time that a planned restart still explains an unavailable control plane; zero: no
+// RestartLeft returns the time that a planned restart still explains an unavailable control plane; zero: no
 // restart explains it. The control plane must have served before: see condition.UnknownLeft.
-func (v *View) restartLeft(conditionType string) time.Duration {
+func (v *View) RestartLeft(conditionType string) time.Duration {
 	hosts, before := v.Replicas(), conditions.Get(v.ControlPlane, conditionType)
 	switch {
-	case before == nil, !v.Installed(), v.healthy(), v.healthKnown() && hosts > 1: // the other hosts serve meanwhile
+	case before == nil, !v.Installed(), v.Healthy(), v.Known() && hosts > 1: // the other hosts serve meanwhile
 		return 0
 	case !v.restartIsKnown(before):
 		return 0
@@ -46,21 +46,21 @@ func (v *View) restartLeft(conditionType string) time.Duration {
 // separately, so that the end may arrive before the recovery of the operators. A reported restart does not explain a
 // cluster that answers and whose operators cannot be read.
 func (v *View) restartIsKnown(before *metav1.Condition) bool {
-	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && (!v.Workload.Connected || v.healthKnown())
-	return reported || len(v.plannedRestarts()) > 0
+	reported := before.Reason == controlplanev1.ControlPlaneRestartingReason && (!v.Workload.Connected || v.Known())
+	return reported || len(v.PlannedRestarts()) > 0
 }
 
-// restarting returns the condition during a planned restart.
-func (v *View) restarting(conditionType string) metav1.Condition {
-	planned := v.plannedRestarts()
+// Restarting returns the condition during a planned restart.
+func (v *View) Restarting(conditionType string) metav1.Condition {
+	planned := v.PlannedRestarts()
 	switch {
-	case len(planned) == 0 && !v.healthKnown(): // reported before the manager restarted
+	case len(planned) == 0 && !v.Known(): // reported before the manager restarted
 		return *conditions.Get(v.ControlPlane, conditionType)
 	case len(planned) == 0:
 		planned = []string{"the planned restart has ended, ClusterOperators recover"}
 	}
 	causes := bound.Join(planned, "")
-	if v.healthKnown() {
+	if v.Known() {
 		causes += "; " + bound.Join(v.Workload.Unhealthy, "")
 	}
 	return condition.Unknown(conditionType, controlplanev1.ControlPlaneRestartingReason, fmt.Sprintf("Control plane restarting, as is "+
@@ -68,11 +68,11 @@ func (v *View) restarting(conditionType string) metav1.Condition {
 		english.Plural(int(v.Replicas()), "host", ""), causes, int(workload.RestartTime(v.Replicas()).Minutes())))
 }
 
-// untilRestartCounts returns the time until a planned restart counts as a failure; zero: never.
-func (v *View) untilRestartCounts() time.Duration {
+// UntilRestartCounts returns the time until a planned restart counts as a failure; zero: never.
+func (v *View) UntilRestartCounts() time.Duration {
 	return condition.Soonest(
-		v.restartLeft(controlplanev1.AvailableCondition),
-		v.restartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
-		v.restartLeft(controlplanev1.EtcdClusterHealthyCondition),
+		v.RestartLeft(controlplanev1.AvailableCondition),
+		v.RestartLeft(controlplanev1.ControlPlaneComponentsHealthyCondition),
+		v.RestartLeft(controlplanev1.EtcdClusterHealthyCondition),
 	)
 }
