@@ -45,6 +45,7 @@ var (
 		"controlplane/internal/status/etcdmember",
 		"controlplane/internal/status/health",
 		"controlplane/internal/status/installed",
+		"controlplane/internal/status/replicas",
 		"controlplane/internal/status/rollout",
 		"controlplane/internal/tasks",
 		"controlplane/internal/upgrade",

@@ -16,7 +16,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -36,7 +36,7 @@ func (h *Hooks) ExcludeGuards(ctx context.Context, s *scope.Scope) (bool, error)
 		return false, err
 	}
 	if observed != nil && !ownership.OwnsDrainRule(s.Facts, observed) {
-		s.Found.Block(tasks.GuardExclusion, controlplanev1.DrainRuleNotOursReason, status.ForeignDrainRule(rule.Name))
+		s.Found.Block(tasks.GuardExclusion, controlplanev1.DrainRuleNotOursReason, replicas.ForeignDrainRule(rule.Name))
 		return true, nil
 	}
 	switch err := h.writer.Apply(ctx, s, rule, observed); {

@@ -11,7 +11,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -63,6 +63,6 @@ func (r *Remover) ReportStuck(_ context.Context, s *scope.Scope) (bool, error) {
 	if len(s.Stuck) == 0 || blocked != nil && blocked.Reason != controlplanev1.WaitingForMachinesDeletionReason {
 		return true, nil
 	}
-	s.Found.Block(tasks.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, status.Stuck(machineNamed(s, s.Stuck[0].Name)))
+	s.Found.Block(tasks.HostRelease, controlplanev1.InfrastructureDeletionStuckReason, replicas.Stuck(machineNamed(s, s.Stuck[0].Name)))
 	return true, nil
 }

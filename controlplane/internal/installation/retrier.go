@@ -22,7 +22,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/retry"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -174,7 +174,7 @@ func (r *Retrier) giveUpMachines(ctx context.Context, s *scope.Scope) (bool, err
 	if len(left) == 0 {
 		return true, nil
 	}
-	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+status.Names(left))
+	s.Block(controlplanev1.RetryingInstallationReason, "waiting for the deletion of Machines "+replicas.Names(left))
 	var failures []error
 	for _, m := range left {
 		failures = append(failures, kube.Delete(ctx, r.client, m))

@@ -23,7 +23,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
@@ -90,7 +90,7 @@ func freeSlots(s *scope.Scope, missing int) []desired.Slot {
 		s.Block(controlplanev1.MachinesWithoutOwnerReason, fmt.Sprintf("No control-plane Machine is created: Machines without owner exist, "+
 			"as after a restore: %s. Restore their MachineSets and MachineDeployments. "+
 			"If one is a control-plane Machine, set its labels %s and %s=%s. Deleting such a Machine wipes its host",
-			status.Names(unowned),
+			replicas.Names(unowned),
 			clusterv1.MachineControlPlaneLabel,
 			clusterv1.MachineControlPlaneNameLabel,
 			s.Labels()[clusterv1.MachineControlPlaneNameLabel]))

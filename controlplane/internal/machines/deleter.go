@@ -18,8 +18,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
@@ -152,7 +152,7 @@ func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(
 			tasks.Deletion,
 			controlplanev1.WaitingForMachinesDeletionReason,
-			"waiting for the deletion of control-plane Machines "+status.Names(s.Machines),
+			"waiting for the deletion of control-plane Machines "+replicas.Names(s.Machines),
 		)
 		return false, nil
 	}
@@ -163,7 +163,7 @@ func (d *Deleter) DeleteAll(ctx context.Context, s *scope.Scope) (bool, error) {
 func (d *Deleter) AwaitWorkers(_ context.Context, s *scope.Scope) (bool, error) {
 	if len(s.Workers) > 0 {
 		s.Found.Block(tasks.Deletion, controlplanev1.WaitingForWorkersDeletionReason,
-			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+status.Names(s.Workers))
+			"waiting for the deletion of worker Machines, or those that do not belong to the control plane: "+replicas.Names(s.Workers))
 		return false, nil
 	}
 	return true, nil

@@ -8,7 +8,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -122,7 +122,7 @@ func (a *Situation) provisioning(m *clusterv1.Machine) *Step {
 		return nil
 	}
 	return deferred(m, "waiting for the installation of the host of %s. If the host does not come up, delete its Machine, which wipes "+
-		"the host", status.Names(named))
+		"the host", replicas.Names(named))
 }
 
 // installing are the states of a host in assisted-service from the preparation to the end of its

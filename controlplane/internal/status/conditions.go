@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/health"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/replicas"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -38,13 +39,19 @@ func (v *View) health() *health.View {
 	return &health.View{Facts: v.Facts, Now: v.Now, Started: v.Started}
 }
 
+// replicas returns the view on the Machines.
+func (v *View) replicas() *replicas.View {
+	return &replicas.View{Facts: v.Facts, Found: v.Found, Failure: v.Failure}
+}
+
 func (v *View) conditions() []metav1.Condition {
+	m := v.replicas()
 	return []metav1.Condition{
 		v.available(), v.initialized(), v.releaseImageResolved(), v.installedCondition(), v.kubeconfigAvailable(), v.componentsHealthy(),
-		v.machinesCreated(),
-		v.machinesReady(),
-		v.machinesUpToDate(),
-		v.rollingOut(), v.scalingUp(), v.scalingDown(), v.hostsReleasing(), v.remediating(), v.deletingCondition(),
+		m.Created(),
+		m.Ready(),
+		m.UpToDate(),
+		m.RollingOut(), m.ScalingUp(), m.ScalingDown(), m.HostsReleasing(), m.Remediating(), v.deletingCondition(),
 	}
 }
 

@@ -19,7 +19,7 @@ func TestMachinesReadyIsShortUntilClusterIsInstalled(t *testing.T) {
 	s.Machines = []*clusterv1.Machine{{ObjectMeta: metav1.ObjectMeta{Name: "m0"}}, {ObjectMeta: metav1.ObjectMeta{Name: "m1"}}}
 	conditions.Set(s.Machines[0], condition.True(clusterv1.MachineReadyCondition, "Ready"))
 	conditions.Set(s.Machines[1], condition.False(clusterv1.MachineReadyCondition, "NotReady", "no NTP at this moment"))
-	c := viewOf(s).machinesReady()
+	c := viewOf(s).replicas().Ready()
 	g.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 	g.Expect(c.Message).To(
 		And(
@@ -31,7 +31,7 @@ func TestMachinesReadyIsShortUntilClusterIsInstalled(t *testing.T) {
 
 	s.Progress.Phase = "Installed"
 	s.Install = installOf("adding-hosts")
-	g.Expect(viewOf(s).machinesReady().Message).To(ContainSubstring("NTP"))
+	g.Expect(viewOf(s).replicas().Ready().Message).To(ContainSubstring("NTP"))
 }
 
 func TestWrongNumberOfArbitersIsReported(t *testing.T) {
@@ -89,7 +89,7 @@ func TestWrongNumberOfArbitersIsReported(t *testing.T) {
 			if tc.lost != "" {
 				f.Configs[tc.lost].Labels = map[string]string{bootstrapv1.ArbiterLabel: ""}
 			}
-			c := viewOf(f).machinesUpToDate()
+			c := viewOf(f).replicas().UpToDate()
 			if tc.message == "" {
 				g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
 				return

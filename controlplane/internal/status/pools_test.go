@@ -50,7 +50,7 @@ func TestRollingOutReasonNamesBlockingPools(t *testing.T) {
 			if tc.failing != "" {
 				f.Workload.Rollout = &workload.Rollout{Failing: tc.failing}
 			}
-			NewWithT(t).Expect(viewOf(f).rollingOut()).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason)))
+			NewWithT(t).Expect(viewOf(f).replicas().RollingOut()).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.reason)))
 		})
 	}
 }

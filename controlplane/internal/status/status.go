@@ -89,9 +89,9 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	selected[clusterv1.MachineControlPlaneLabel] = ""
 	status.Selector = labels.SelectorFromSet(selected).String()
 	status.Replicas = ptr.To(int32(len(v.Found.Machines))) //nolint:gosec // few Machines
-	status.ReadyReplicas = v.count(clusterv1.MachineReadyCondition)
-	status.AvailableReplicas = v.count(clusterv1.MachineAvailableCondition)
-	status.UpToDateReplicas = v.count(clusterv1.MachineUpToDateCondition)
+	status.ReadyReplicas = v.replicas().Count(clusterv1.MachineReadyCondition)
+	status.AvailableReplicas = v.replicas().Count(clusterv1.MachineAvailableCondition)
+	status.UpToDateReplicas = v.replicas().Count(clusterv1.MachineUpToDateCondition)
 	status.Versions, status.Version = v.versions(), ""
 	if len(status.Versions) > 0 {
 		status.Version = status.Versions[0].Version

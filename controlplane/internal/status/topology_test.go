@@ -31,7 +31,7 @@ func TestTopologyIsNamedInsteadOfTheControlPlane(t *testing.T) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled
 			})
 			f.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.8", KubernetesVersion: "v1.33.5", APIServersVersion: "1.33.5"}
-			NewWithT(t).Expect(viewOf(f).machinesUpToDate().Message).To(ContainSubstring(c.message))
+			NewWithT(t).Expect(viewOf(f).replicas().UpToDate().Message).To(ContainSubstring(c.message))
 		})
 	}
 }

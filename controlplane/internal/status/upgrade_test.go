@@ -55,8 +55,8 @@ func TestPoolsAreNamedWhileAnUpgradeRuns(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []workload.Pool{tc.pool})
-			g.Expect(v.rollingOut().Status).To(Equal(metav1.ConditionTrue))
-			for _, c := range []metav1.Condition{v.rollingOut(), v.machinesUpToDate()} {
+			g.Expect(v.replicas().RollingOut().Status).To(Equal(metav1.ConditionTrue))
+			for _, c := range []metav1.Condition{v.replicas().RollingOut(), v.replicas().UpToDate()} {
 				if tc.texts == nil {
 					g.Expect(c.Message).NotTo(ContainSubstring("MachineConfigPool"), c.Type)
 				}
@@ -74,7 +74,7 @@ func TestManyPoolsAreCounted(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		pools = append(pools, workload.Pool{Name: name, Paused: true, Behind: true})
 	}
-	c := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, pools).rollingOut()
+	c := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, pools).replicas().RollingOut()
 	g.Expect(c.Message).To(
 		And(
 			ContainSubstring("MachineConfigPool c is paused"),
@@ -129,7 +129,7 @@ func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			g := NewWithT(t)
 			v := upgraded("", tc.before, tc.pools)
-			c := v.rollingOut()
+			c := v.replicas().RollingOut()
 			g.Expect(c.Status).To(Equal(metav1.ConditionFalse), "the control plane is done")
 			if tc.text == "" {
 				g.Expect(c.Message).To(BeEmpty())

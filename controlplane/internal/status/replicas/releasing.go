@@ -1,4 +1,4 @@
-package status
+package replicas
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
-// hostsReleasing reports the hosts that are being released, or their blocker. It adds a foreign
+// HostsReleasing reports the hosts that are being released, or their blocker. It adds a foreign
 // MachineDrainRule: the drain of a Machine that is being deleted may wait for it.
-func (v *View) hostsReleasing() metav1.Condition {
+func (v *View) HostsReleasing() metav1.Condition {
 	const t = controlplanev1.HostsReleasingCondition
 	c, rule := v.releases(), v.Found.Blocked(tasks.GuardExclusion)
 	switch {

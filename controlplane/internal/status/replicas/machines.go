@@ -1,4 +1,6 @@
-package status
+// Package replicas computes the conditions of a control plane about its Machines: their creation, their versions, scaling,
+// remediation and the release of their hosts. It has no client.
+package replicas
 
 import (
 	"cmp"
@@ -26,7 +28,16 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
-func (v *View) machinesCreated() metav1.Condition {
+// View contains the input of the conditions about Machines.
+type View struct {
+	*facts.Facts
+	Found *tasks.Findings
+	// Failure ended the reconcile early.
+	Failure error
+}
+
+// Created returns the condition MachinesCreated.
+func (v *View) Created() metav1.Condition {
 	const t = controlplanev1.MachinesCreatedCondition
 	missing := v.missing()
 	switch {
@@ -70,9 +81,9 @@ func Stuck(m *clusterv1.Machine) string {
 		"which wipes the server if its BMC answers after all"
 }
 
-// machinesReady names the Machines that are not Ready. Their blockers are reported after the installation:
+// Ready names the Machines that are not Ready. Their blockers are reported after the installation:
 // before, all have the same blocker, which the condition Installed reports.
-func (v *View) machinesReady() metav1.Condition {
+func (v *View) Ready() metav1.Condition {
 	const t = controlplanev1.MachinesReadyCondition
 	waiting := v.machinesThat(func(m *clusterv1.Machine) bool { return !conditions.IsTrue(m, clusterv1.MachineReadyCondition) })
 	if v.Installed() || len(waiting) == 0 {
@@ -84,8 +95,8 @@ func (v *View) machinesReady() metav1.Condition {
 		Names(waiting)))
 }
 
-// machinesUpToDate aggregates the condition of the Machines, unless the Machines could not be updated.
-func (v *View) machinesUpToDate() metav1.Condition {
+// UpToDate aggregates the condition of the Machines, unless the Machines could not be updated.
+func (v *View) UpToDate() metav1.Condition {
 	const t = controlplanev1.MachinesUpToDateCondition
 	if v.Found.Blocked(tasks.MachineSync) != nil {
 		return condition.Blocked(t, v.Found.Blocked(tasks.MachineSync))
@@ -202,7 +213,8 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 	return *c
 }
 
-func (v *View) rollingOut() metav1.Condition {
+// RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date.
+func (v *View) RollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
@@ -226,7 +238,8 @@ func (v *View) rollingOut() metav1.Condition {
 	return c
 }
 
-func (v *View) scalingUp() metav1.Condition {
+// ScalingUp returns the condition ScalingUp.
+func (v *View) ScalingUp() metav1.Condition {
 	const t = controlplanev1.ScalingUpCondition
 	if v.Deleting() || v.missing() == 0 {
 		return condition.False(t, clusterv1.NotScalingUpReason, "")
@@ -242,9 +255,9 @@ func (v *View) scalingUp() metav1.Condition {
 	return c
 }
 
-// scalingDown reports the deletion of surplus Machines. Their hosts are in the condition HostsReleasing, like
+// ScalingDown reports the deletion of surplus Machines. Their hosts are in the condition HostsReleasing, like
 // those of replaced Machines.
-func (v *View) scalingDown() metav1.Condition {
+func (v *View) ScalingDown() metav1.Condition {
 	const t = controlplanev1.ScalingDownCondition
 	wanted := int(v.Replicas())
 	if v.Deleting() {
@@ -264,9 +277,9 @@ func (v *View) scalingDown() metav1.Condition {
 	return c
 }
 
-// remediating aggregates the conditions of the Machines that are to be remediated. Other unhealthy Machines
+// Remediating aggregates the conditions of the Machines that are to be remediated. Other unhealthy Machines
 // are only named.
-func (v *View) remediating() metav1.Condition {
+func (v *View) Remediating() metav1.Condition {
 	const t = controlplanev1.RemediatingCondition
 	wanted := v.machinesThat(v.ToBeRemediated)
 	if len(wanted) == 0 {
@@ -290,8 +303,8 @@ func (v *View) remediating() metav1.Condition {
 	return c
 }
 
-// count returns the number of Machines whose condition is True.
-func (v *View) count(condition string) *int32 {
+// Count returns the number of Machines whose condition is True.
+func (v *View) Count(condition string) *int32 {
 	with := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsTrue(m, condition) })
 	return ptr.To(int32(len(with))) //nolint:gosec // a handful
 }
