@@ -2,6 +2,7 @@ package clusterversion
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -260,4 +261,8 @@ func TestAcceptedRisksAreWrittenAndRemoved(t *testing.T) {
 		&configv1.Update{AcceptRisks: risks[1:]}))
 	c.Expect(request(workload.UpdateRequest{Update: update, AcceptRisks: []string{}}).AcceptRisks).To(BeNil())
 	c.Expect(request(workload.UpdateRequest{Withdraw: true, AcceptRisks: []string{}})).To(BeNil())
+
+	change, changes := desiredUpdate(workload.UpdateRequest{Update: update, AcceptRisks: []string{}})
+	c.Expect(changes).To(BeTrue())
+	c.Expect(json.Marshal(change)).To(ContainSubstring(`"acceptRisks":null`), "the schema refuses an empty list")
 }
