@@ -26,6 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/refresh"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
@@ -132,7 +133,7 @@ type Reconciler struct {
 	registrar  *installation.Registrar
 	retrier    *installation.Retrier
 	metadata   *installation.MetadataWriter
-	refresher  *installation.Refresher
+	refresher  *refresh.Refresher
 	preflight  *prerequisites.Preflight
 	kubeconfig *kubeconfig.Publisher
 	// deferred records since when the status of a control plane differs from the stored status in words alone, by UID.
@@ -186,7 +187,7 @@ func New(options Options) *Reconciler {
 	)
 	r.retrier = installation.NewRetrier(options.Client, r.registrar, r.writer, options.Clock)
 	r.metadata = installation.NewMetadataWriter(options.Client, r.writer, options.Clock)
-	r.refresher = installation.NewRefresher(options.Client, options.Clock)
+	r.refresher = refresh.NewRefresher(options.Client, options.Clock)
 	r.kubelets = kubelets.NewApprover(options.Live, options.Kubelets, options.Workloads, r.writer, options.Clock)
 	r.deferred = reconcile.NewStatusLimiter[types.UID](r.Clock)
 	r.missing = reconcile.NewStartTimes[types.UID](r.Clock)

@@ -1,4 +1,5 @@
-package installation
+// Package refresh touches the AgentClusterInstall of a running installation whose state does not change.
+package refresh
 
 import (
 	"context"
