@@ -224,6 +224,29 @@ func mistakes() []mistake {
 			},
 		},
 		{
+			name:      "kubernetes-version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
+			message: text("has Kubernetes"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
+				changeSpec(ctx, c, `{"version":"`+kubernetesOf(installedVersion)+`"}`)
+			},
+		},
+		{
+			name:      "release-of-version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
+			message: text("has Kubernetes"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
+				_, err := laboratory.Registry.Publish("4.20.8")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(kubernetesOf("4.20.8")).To(Equal("v1.33.5"))
+				changeSpec(ctx, c, `{"distributionVersion":"4.20.8"}`)
+			},
+		},
+		{
 			name:      "mac",
 			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
 			reason:    bootstrapv1.WaitingForHostIdentityReason,

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -234,27 +235,52 @@ func generations(ctx context.Context, cluster *lab.Cluster) map[string]int64 {
 	return found
 }
 
-// A chain of versions needs workers that follow one version at a time. Here the user pauses them.
+// A chain of versions needs paused workers: OpenShift would update them to a version that their MachineDeployments never get.
 var _ = Describe("A topology whose workers are paused", Label("upgrade", "nightly"), func() {
 	const first, between, last, channel = "4.18.5", "4.19.10", "4.20.8", "eus-4.20"
-	It("is upgraded over two minor versions with one change, and restarts its workers once", func(ctx SpecContext) {
+	// install installs a cluster in a namespace, with both upgrades on offer.
+	install := func(ctx SpecContext, namespace string) (cluster *lab.Cluster, before *lab.State) {
+		GinkgoHelper()
 		onlySimulated()
 		_, err := laboratory.Registry.Publish(first)
 		Expect(err).NotTo(HaveOccurred())
-		cluster := apply(ctx, "clusterclass", lab.Mutations{
-			Namespace: "chain", ClusterName: "chain", Edit: chained(first, between, last), Divert: lab.Forward,
+		cluster = apply(ctx, "clusterclass", lab.Mutations{
+			Namespace: namespace, ClusterName: namespace, Edit: chained(first, between, last), Divert: lab.Forward,
 		})
 		waitAvailable(ctx, cluster)
-		before := state(ctx, cluster)
-		boots := bootCounts(before)
 		publish(cluster, between, channel)
 		publish(cluster, last, channel)
 		Expect(cluster.Versions().SetChannel(ctx, channel)).To(Succeed())
+		return cluster, state(ctx, cluster)
+	}
+
+	It("is upgraded over two minor versions with one change, and restarts its workers once", func(ctx SpecContext) {
+		cluster, before := install(ctx, "chain")
+		boots := bootCounts(before)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
 		changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) { topology.Version = kubernetesOf(last) })
 		expectUpgraded(ctx, cluster, last)
 		expectBoots(ctx, cluster, boots, 2, 0)
 		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
+		expectReconciled(ctx, cluster, last)
+		expectUnwiped(ctx, cluster, before)
+		expectBoots(ctx, cluster, boots, 2, 1)
+	}, NodeTimeout(3*installTimeout))
+
+	It("is paused and resumed by the provider if the user permits that", func(ctx SpecContext) {
+		cluster, before := install(ctx, "chain-pauses")
+		boots := bootCounts(before)
+		changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) { topology.Version = kubernetesOf(last) })
+		Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, "pauseWorkerPools")).
+			To(ContainSubstring(versionoperator.WorkerPool))
+
+		changeSpec(ctx, cluster, `{"upgrade":{"pauseWorkerPools":"DuringChain"}}`)
+		wait(ctx, cluster, "a paused pool", func(s *lab.State) bool {
+			return slices.Contains(s.ControlPlane.Status.PausedPools, versionoperator.WorkerPool)
+		})
+		kill(ctx)
+		expectUpgraded(ctx, cluster, last)
+		wait(ctx, cluster, "no paused pool", func(s *lab.State) bool { return len(s.ControlPlane.Status.PausedPools) == 0 })
 		expectReconciled(ctx, cluster, last)
 		expectUnwiped(ctx, cluster, before)
 		expectBoots(ctx, cluster, boots, 2, 1)

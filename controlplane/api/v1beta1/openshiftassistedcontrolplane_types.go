@@ -340,7 +340,26 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:MinLength=5
 	// +kubebuilder:validation:MaxLength=128
 	WaivePreconditionsAndSignaturesFor string `json:"waivePreconditionsAndSignaturesFor,omitempty"`
+
+	// pauseWorkerPools is DuringChain to let the provider pause the MachineConfigPools of workers while the topology of the
+	// Cluster is upgraded over two minor versions with one change (ClusterClass spec.kubernetesVersions). The workers then
+	// restart once. The provider pauses updated pools before it requests the first release, and resumes them when the control
+	// plane has completed the last one, when the change is reverted, or when the field is removed. Pools that the user pauses
+	// stay paused. Never, the default, requires that the user pauses the pools.
+	// +optional
+	PauseWorkerPools WorkerPoolPausePolicy `json:"pauseWorkerPools,omitempty"`
 }
+
+// WorkerPoolPausePolicy is when the provider pauses the MachineConfigPools of workers.
+// +kubebuilder:validation:Enum=Never;DuringChain
+type WorkerPoolPausePolicy string
+
+const (
+	// NeverPauseWorkerPools leaves the pools to the user.
+	NeverPauseWorkerPools WorkerPoolPausePolicy = "Never"
+	// PauseWorkerPoolsDuringChain pauses the pools while a topology is upgraded over two minor versions.
+	PauseWorkerPoolsDuringChain WorkerPoolPausePolicy = "DuringChain"
+)
 
 // KubeconfigSpec defines additions to the published kubeconfig.
 // +kubebuilder:validation:MinProperties=1
@@ -759,6 +778,15 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
 	PoolsBehind []string `json:"poolsBehind,omitempty"`
+
+	// pausedPools lists the MachineConfigPools of workers that the provider has paused (spec.upgrade.pauseWorkerPools), and
+	// will resume. At most 32. The condition RollingOut reports since when. Omitted while there is none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	PausedPools []string `json:"pausedPools,omitempty"`
 
 	// lastRemediation is the last replacement of an unhealthy Machine.
 	// +optional

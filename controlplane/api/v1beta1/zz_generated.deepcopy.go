@@ -626,6 +626,11 @@ func (in *OpenshiftAssistedControlPlaneStatus) DeepCopyInto(out *OpenshiftAssist
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.PausedPools != nil {
+		in, out := &in.PausedPools, &out.PausedPools
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	in.LastRemediation.DeepCopyInto(&out.LastRemediation)
 }
 

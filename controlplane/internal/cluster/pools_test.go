@@ -3,6 +3,7 @@ package cluster
 import (
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	configv1 "github.com/openshift/api/config/v1"
@@ -51,6 +52,15 @@ func TestPoolOf(t *testing.T) {
 			poolPaused(p)
 			poolBehind(p)
 			p.Status.MachineCount = 0
+		}, workload.Pool{}},
+		"paused by this provider": {func(p *machineconfigurationv1.MachineConfigPool) {
+			poolPaused(p)
+			p.Annotations = map[string]string{
+				objects.PausedUntilAnnotation: "v1.33.5", objects.PausedSinceAnnotation: "2026-03-01T12:00:00Z",
+			}
+		}, workload.Pool{Paused: true, PausedUntil: "v1.33.5", PausedSince: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}},
+		"marks that this provider did not write": {func(p *machineconfigurationv1.MachineConfigPool) {
+			p.Annotations = map[string]string{objects.PausedUntilAnnotation: "v1.33.5", objects.PausedSinceAnnotation: "yesterday"}
 		}, workload.Pool{}},
 		"a Node is not updated": {poolBehind, workload.Pool{Behind: true}},
 		"not observed yet":      {func(p *machineconfigurationv1.MachineConfigPool) { p.Generation++ }, workload.Pool{Behind: true}},

@@ -241,6 +241,11 @@ func (v *Versions) RequestUpdate(ctx context.Context, key client.ObjectKey, requ
 				return err
 			}
 		}
+		if request.Pause != nil {
+			if err := pausePools(ctx, conn.Client, request.Pause); err != nil {
+				return err
+			}
+		}
 		return writeRequest(ctx, conn.Client, request)
 	})
 }

@@ -40,6 +40,7 @@ const (
 type Requests interface {
 	Observe(ctx context.Context, cluster client.ObjectKey) (workload.ClusterVersion, error)
 	RequestUpdate(ctx context.Context, cluster client.ObjectKey, request workload.UpdateRequest) error
+	ResumePools(ctx context.Context, cluster client.ObjectKey, pools []string) error
 }
 
 // Releases reads the Kubernetes versions of releases from their images: see releaseimage.Resolver.
@@ -170,13 +171,16 @@ func (u *Upgrader) requestUpdate(
 		u.failing.Clear(upgradeKey(s))
 		return true
 	}
-	update := ptr.Deref(request.Update, workload.Update{})
-	id := fmt.Sprintf("%s %s %v %+v %v %t", s.Stored.UID, request.Channel, request.Acknowledge, update, request.AcceptRisks,
-		request.Withdraw)
+	update, pause := ptr.Deref(request.Update, workload.Update{}), ptr.Deref(request.Pause, workload.PoolPause{})
+	id := fmt.Sprintf("%s %s %v %+v %v %t %v", s.Stored.UID, request.Channel, request.Acknowledge, update, request.AcceptRisks,
+		request.Withdraw, pause.Pools)
 	if u.backoff.Left(id) > 0 {
 		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
 			"Another client changed the requested release in the cluster. It is requested again later"))
 		return false
+	}
+	if request.Pause != nil {
+		request.Pause.Since = u.clock.Now()
 	}
 	switch err := u.versions.RequestUpdate(ctx, s.ClusterKey(), request); {
 	case apierrors.IsConflict(err):
@@ -193,6 +197,9 @@ func (u *Upgrader) requestUpdate(
 	u.failing.Clear(upgradeKey(s))
 	u.backoff.Record(id)
 	switch {
+	case request.Pause != nil:
+		s.Found.Event(corev1.EventTypeNormal, "WorkerPoolsPaused", "Paused MachineConfigPools of workers until the control plane has %s: %s",
+			pause.Until, bound.List(pause.Pools))
 	case request.Update != nil:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
 			s.Workload.OpenShiftVersion, request.Update.Version, conceded(&request))

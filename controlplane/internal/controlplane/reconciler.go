@@ -279,6 +279,7 @@ func (r *Reconciler) advance(ctx context.Context, s *scope.Scope) error {
 		reconcile.Run(ctx, s, r.remediator.Remediate),
 		reconcile.Run(ctx, s, r.move.Block, r.removal.CleanUp, r.removal.Release),
 		reconcile.Run(ctx, s, r.creator.ScaleUp, r.deleter.ScaleDown),
+		reconcile.Run(ctx, s, r.upgrader.ResumePools),
 		reconcile.Run(ctx, s, r.upgrader.Upgrade),
 		reconcile.Run(ctx, s, r.upgrader.FollowWorkers),
 		reconcile.Run(ctx, s, r.kubelets.Approve),

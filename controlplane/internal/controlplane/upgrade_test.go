@@ -33,6 +33,7 @@ type fakeVersions struct {
 	seen         workload.ClusterVersion
 	inspections  int
 	requests     []workload.UpdateRequest
+	resumed      []string
 	observe      error
 	requestError error
 }
@@ -55,6 +56,11 @@ func (f *fakeVersions) RequestUpdate(_ context.Context, _ client.ObjectKey, requ
 	}
 	f.seen.Channel = cmp.Or(request.Channel, f.seen.Channel)
 	return nil
+}
+
+func (f *fakeVersions) ResumePools(_ context.Context, _ client.ObjectKey, pools []string) error {
+	f.resumed = append(f.resumed, pools...)
+	return f.requestError
 }
 
 // installedHub returns a hub with an installed cluster of three Machines, each with a Node. Its update graph
@@ -629,4 +635,33 @@ func TestWorkersWithoutVersionGetTheVersionOfTheirKubelets(t *testing.T) {
 	now = now.Add(time.Minute)
 	h.settle()
 	h.Expect(h.versionOf("new")).To(Equal("v1.32.6"), "it converges")
+}
+
+// The user lets this provider pause the pools of workers. A process that starts later resumes them.
+func TestPausedPoolsAreResumed(t *testing.T) {
+	h := installedHub(t)
+	cp := h.controlPlane()
+	cp.Spec.Upgrade.PauseWorkerPools = controlplanev1.PauseWorkerPoolsDuringChain
+	h.Expect(h.Update(t.Context(), cp)).To(Succeed())
+	paused := workload.Pool{Name: "worker", Paused: true, Behind: true, PausedUntil: "v1.33.5", PausedSince: time.Now()}
+	h.workloads.facts.Pools, h.workloads.facts.PoolsKnown = []workload.Pool{paused}, true
+	h.workloads.facts.Upgrading = "4.20.8"
+	h.settle()
+	h.Expect(h.versions.resumed).To(BeEmpty(), "the upgrade is not complete")
+	h.Expect(h.controlPlane().Status.PausedPools).To(ConsistOf("worker"))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Message).To(ContainSubstring("worker is paused by this provider since"))
+
+	h.versions.requestError = errors.New("no answer")
+	h.workloads.facts.Upgrading = ""
+	_, err := h.r.Reconcile(t.Context(), h.request())
+	h.Expect(err).To(MatchError(ContainSubstring("no answer")))
+	h.versions.requestError = nil
+	h.settle()
+	h.Expect(h.versions.resumed).To(HaveLen(1), "the request is repeated after a time")
+	h.step(clusterversion.InitialRequestDelay)
+	h.settle()
+	h.Expect(h.versions.resumed).To(ConsistOf("worker", "worker"))
+	h.workloads.facts.Pools = nil
+	h.settle()
+	h.Expect(h.controlPlane().Status.PausedPools).To(BeEmpty())
 }

@@ -105,6 +105,7 @@ func (v *View) composeNumbers(status *controlplanev1.OpenshiftAssistedControlPla
 	status.ReleaseImage = v.reportedImage()
 	status.KubeconfigExpirationTime = v.kubeconfigExpiration()
 	status.Upgrade, status.PoolsBehind = rollout.Status(v.Facts), rollout.PoolsBehind(v.Facts)
+	status.PausedPools = rollout.PausedPools(v.Facts)
 	phase := v.Phase
 	percentage := installed.Percentage(v.Facts)
 	if phase == controlplanev1.InstallationInstalled {

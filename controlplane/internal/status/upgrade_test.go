@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -138,4 +139,21 @@ func TestPoolsAreNamedWhileWorkersLagBehind(t *testing.T) {
 			g.Expect(rollout.PoolsBehind(v.Facts)).To(Equal(tc.behind))
 		})
 	}
+}
+
+// The provider resumes its own pauses: nothing is to be done.
+func TestOwnPausesAreReported(t *testing.T) {
+	g := NewWithT(t)
+	pool := workload.Pool{Name: "worker", Paused: true, Behind: true, PausedUntil: "v1.33.5", PausedSince: time.Unix(0, 0)}
+	v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []workload.Pool{pool, {Name: "gpu", Paused: true}})
+	g.Expect(v.rollingOut().Message).To(And(
+		ContainSubstring("MachineConfigPool worker is paused by this provider since 1970-01-01T00:00:00Z"),
+		ContainSubstring("until the control plane has completed a release with Kubernetes v1.33.5"), Not(ContainSubstring(unpauseWorkers)),
+		ContainSubstring("oc patch machineconfigpool gpu"),
+	))
+	g.Expect(rollout.PausedPools(v.Facts)).To(ConsistOf("worker"))
+	v.Workload.Pools = []workload.Pool{pool}
+	g.Expect(rollout.PoolReason(v.Facts)).To(BeEmpty(), "no user action")
+	v.Workload.Pools, v.Workload.PoolsKnown, v.ControlPlane.Status.PausedPools = nil, false, []string{"worker"}
+	g.Expect(rollout.PausedPools(v.Facts)).To(ConsistOf("worker"), "the last known ones")
 }

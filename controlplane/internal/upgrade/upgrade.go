@@ -106,6 +106,9 @@ func Next(f *facts.Facts, seen *workload.ClusterVersion, kubernetes Kubernetes) 
 				"or name this image in the spec", wanted, bound.Cause(seen.Requested.Image))
 	case kubernetes.Pending:
 		return request, reading(wanted, kubernetes.Unknown)
+	case versioning.TopologySkipsWorkers(f):
+		request.Pause, blocker = pause(f, wanted)
+		return request, blocker
 	}
 	request.Update, request.Tolerated, request.Accepted = update, tolerated(f, seen), risksOfUpdate(seen, *update)
 	request.AcceptRisks = acceptRisks(seen, request.Accepted)
@@ -191,8 +194,8 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 }
 
 // skippedWorkers blocks the first of several minor versions of a topology while the hosts of its MachineDeployments would
-// follow. Cluster API has not planned that version for them. From 1.14 on it upgrades nothing any more when their kubelets
-// have it.
+// follow, unless this provider may pause their pools. Cluster API has not planned that version for them. From 1.14 on it
+// upgrades nothing any more when their kubelets have it.
 func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
 	switch {
 	case !versioning.TopologySkipsWorkers(f):
@@ -200,10 +203,13 @@ func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVe
 	case !f.Workload.PoolsKnown:
 		return watched(controlplanev1.UpgradeInProgressReason,
 			"v%s is not requested yet: waiting for the MachineConfigPools of the cluster to be read", wanted)
+	case versioning.PausesWorkerPools(f):
+		return longChain(f, wanted)
 	}
 	return watched(controlplanev1.TopologySkipsWorkersReason, "v%s is not requested yet: the topology of Cluster %s is upgraded to %s by "+
 		"several minor versions, and the hosts of its MachineDeployments would follow each of them, after which Cluster API upgrades nothing. "+
-		"Pause these MachineConfigPools until the control plane has the last version, which restarts and wipes no host: %s",
+		"Set spec.upgrade.pauseWorkerPools to DuringChain, or pause these MachineConfigPools until the control plane has the last version, "+
+		"which restarts and wipes no host: %s",
 		wanted, f.Cluster.Name, f.Cluster.Spec.Topology.Version, bound.List(f.Workload.UnpausedPools))
 }
 

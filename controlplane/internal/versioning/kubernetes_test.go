@@ -102,3 +102,49 @@ func TestTopologySkipsWorkers(t *testing.T) {
 	withoutCluster := &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
 	NewWithT(t).Expect(versioning.TopologySkipsWorkers(withoutCluster)).To(BeFalse())
 }
+
+// A pause of pools of workers ends with the last release of the chain, or with the request for it.
+func TestChainEnds(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		release, step, end string
+		runs, kubernetes   string
+		upgrading          string
+		ends               bool
+	}{
+		"before the first release":              {"4.19.10", "v1.32.7", "v1.33.5", "4.18.5", "v1.31.2", "", false},
+		"during the first release":              {"4.19.10", "v1.32.7", "v1.33.5", "4.18.5", "v1.32.7", "4.19.10", false},
+		"between the releases":                  {"4.19.10", "v1.32.7", "v1.33.5", "4.19.10", "v1.32.7", "", false},
+		"the last release is requested":         {"4.20.8", "v1.33.5", "v1.33.5", "4.19.10", "v1.32.7", "", false},
+		"the version is set before its release": {"4.19.10", "v1.33.5", "v1.33.5", "4.19.10", "v1.32.7", "", false},
+		"API servers have the last version":     {"4.20.8", "v1.33.5", "v1.33.5", "4.19.10", "v1.33.5", "4.20.8", false},
+		"complete":                              {"4.20.8", "v1.33.5", "v1.33.5", "4.20.8", "v1.33.5", "", true},
+		"complete, the next one is requested":   {"4.21.3", "v1.34.2", "v1.34.2", "4.20.8", "v1.33.5", "", true},
+		"reverted before the first release":     {"4.18.5", "v1.31.2", "v1.31.2", "4.18.5", "v1.31.2", "", true},
+		"reverted, but the cluster has begun":   {"4.18.5", "v1.31.2", "v1.31.2", "4.18.5", "v1.31.2", "4.19.10", false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			f := installed(tc.step, tc.kubernetes)
+			f.ControlPlane.Spec.DistributionVersion = tc.release
+			f.Workload.OpenShiftVersion, f.Workload.Upgrading, f.Workload.APIServersVersion = tc.runs, tc.upgrading, tc.kubernetes
+			f.Cluster = &clusterv1.Cluster{}
+			f.Cluster.Spec.Topology.Version = tc.end
+			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, 1)
+			NewWithT(t).Expect(versioning.ChainEnds(f, "v1.33.5")).To(Equal(tc.ends))
+		})
+	}
+}
+
+// After a move to another hub no status names the pools that this provider pauses.
+func TestPoolsAreReadWhileTheyMayBePaused(t *testing.T) {
+	g := NewWithT(t)
+	f := installed("", "v1.31.2")
+	g.Expect(versioning.NeedsPools(f)).To(BeFalse())
+	f.ControlPlane.Status.PausedPools = []string{"worker"}
+	g.Expect(versioning.NeedsPools(f)).To(BeTrue(), "the user withdrew the permission")
+	f.ControlPlane.Status.PausedPools = nil
+	f.ControlPlane.Spec.Upgrade.PauseWorkerPools = controlplanev1.PauseWorkerPoolsDuringChain
+	g.Expect(versioning.NeedsPools(f)).To(BeTrue())
+	g.Expect(versioning.PoolsMatter(f)).To(BeFalse(), "no pool is reported")
+	f.Workload.Pools = []workload.Pool{{Name: "worker", PausedUntil: "v1.33.5"}}
+	g.Expect(versioning.PoolsMatter(f)).To(BeTrue())
+}

@@ -11,9 +11,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
@@ -90,6 +92,21 @@ func KubernetesVersion(f *facts.Facts) string {
 // its MachineDeployments. It does not count if all MachineConfigPools of workers are known to be paused.
 func TopologySkipsWorkers(f *facts.Facts) bool {
 	return chained(f) && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
+}
+
+// PausesWorkerPools reports whether the user lets this provider pause the MachineConfigPools of workers.
+func PausesWorkerPools(f *facts.Facts) bool {
+	return f.ControlPlane.Spec.Upgrade.PauseWorkerPools == controlplanev1.PauseWorkerPoolsDuringChain
+}
+
+// ChainEnds reports whether a pause of pools until a Kubernetes version is over: the cluster has completed a release with that
+// version, or no newer release is requested any more.
+func ChainEnds(f *facts.Facts, until string) bool {
+	if f.Workload.Upgrading != "" {
+		return false
+	}
+	requested := chained(f) || AwaitsRelease(f) || RequiredKubernetes(f) != KubernetesVersion(f)
+	return !requested || versions.AtLeast(KubernetesVersion(f), until)
 }
 
 // chained reports whether the topology of the Cluster has a later minor version than the control plane gets now.
@@ -182,15 +199,22 @@ func FollowedVersion(f *facts.Facts, m *clusterv1.Machine) string {
 
 // NeedsPools reports whether the MachineConfigPools of the cluster are needed although it is not being
 // upgraded. This is so while workers lag behind, or did so at the last inspection, and before a topology is upgraded by
-// several minor versions.
+// several minor versions. Pools that this provider may have paused must be found after a move to another hub, too, which has
+// no status.
 func NeedsPools(f *facts.Facts) bool {
+	return f.Installed() && (PausesWorkerPools(f) || followsPools(f))
+}
+
+func followsPools(f *facts.Facts) bool {
 	before := &f.ControlPlane.Status
-	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || chained(f) ||
-		len(LaggingWorkers(f)) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace))
+	paused := func(pool workload.Pool) bool { return pool.PausedUntil != "" }
+	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || len(before.PausedPools) > 0 ||
+		chained(f) || len(LaggingWorkers(f)) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace) ||
+		slices.ContainsFunc(f.Workload.Pools, paused))
 }
 
 // PoolsMatter reports whether the status of pools is reported.
-func PoolsMatter(f *facts.Facts) bool { return f.Workload.Upgrading != "" || NeedsPools(f) }
+func PoolsMatter(f *facts.Facts) bool { return f.Workload.Upgrading != "" || followsPools(f) }
 
 // UpdatesInPlace reports whether Cluster API updates a Machine in place.
 func UpdatesInPlace(m *clusterv1.Machine) bool {

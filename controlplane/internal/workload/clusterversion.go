@@ -1,5 +1,7 @@
 package workload
 
+import "time"
+
 // Rollout is the state of a cluster that works towards another release, has a request that it has not
 // started, or fails.
 type Rollout struct {
@@ -95,9 +97,19 @@ type UpdateRequest struct {
 	AcceptRisks []string
 	// Withdraw withdraws the current request.
 	Withdraw bool
+	// Pause pauses MachineConfigPools; nil if none.
+	Pause *PoolPause
+}
+
+// PoolPause is a pause of MachineConfigPools by this provider.
+type PoolPause struct {
+	Pools []string
+	// Until is the Kubernetes version of the control plane that ends the pause, Since the start of the pause.
+	Until string
+	Since time.Time
 }
 
 // Empty reports whether nothing is written.
 func (r *UpdateRequest) Empty() bool {
-	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw
+	return r.Channel == "" && len(r.Acknowledge) == 0 && r.Update == nil && !r.Withdraw && r.Pause == nil
 }

@@ -175,6 +175,10 @@ type Pool struct {
 	Degraded string
 	// Behind is true while not all of its Nodes have the desired configuration.
 	Behind bool
+	// PausedUntil is the Kubernetes version until which this provider pauses the pool, PausedSince the start of the pause. They
+	// are zero if this provider does not pause the pool.
+	PausedUntil string
+	PausedSince time.Time
 }
 
 // ControlPlane reports whether the pool belongs to the control plane.

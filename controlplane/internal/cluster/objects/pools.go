@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // pools are the MachineConfigPools, which show why Nodes are not updated. They are needed only during an
@@ -32,7 +34,7 @@ func readPools(ctx context.Context, c client.Client) (string, func(*State), erro
 	var unpaused []string
 	for i := range list.Items {
 		pool := PoolOf(&list.Items[i])
-		if pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind) {
+		if pool.Name != "" && (pool.Paused || pool.Degraded != "" || pool.Behind || pool.PausedUntil != "") {
 			found = append(found, pool)
 		}
 		if !pool.Paused && !pool.ControlPlane() && list.Items[i].Status.MachineCount > 0 {
@@ -67,6 +69,7 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) workload.Pool {
 		Name: bound.Identifier(pool.Name, longestName), Paused: pool.Spec.Paused && pool.Status.MachineCount > 0,
 		Behind: pool.Status.MachineCount > 0 && (!updated || pool.Status.ObservedGeneration < pool.Generation),
 	}
+	found.PausedUntil, found.PausedSince = ourPause(pool)
 	if c, degraded := conditions[machineconfigurationv1.MachineConfigPoolDegraded]; degraded {
 		found.Degraded = cmp.Or(truncated(c.Message), truncated(c.Reason))
 		for _, kind := range degradations {
@@ -75,4 +78,21 @@ func PoolOf(pool *machineconfigurationv1.MachineConfigPool) workload.Pool {
 		found.Degraded = cmp.Or(found.Degraded, "no reason is reported")
 	}
 	return found
+}
+
+// The annotations of a MachineConfigPool that this provider pauses: the Kubernetes version of the control plane that ends the
+// pause, and its start (RFC 3339). A pause without them belongs to the user.
+const (
+	PausedUntilAnnotation = "controlplane.cluster.x-k8s.io/paused-until-version"
+	PausedSinceAnnotation = "controlplane.cluster.x-k8s.io/paused-since"
+)
+
+// ourPause returns the annotations of our pause; "" if this provider does not pause the pool.
+func ourPause(pool *machineconfigurationv1.MachineConfigPool) (until string, since time.Time) {
+	since, err := time.Parse(time.RFC3339, pool.Annotations[PausedSinceAnnotation])
+	version, invalid := versions.ParseKubernetes(pool.Annotations[PausedUntilAnnotation])
+	if err != nil || invalid != nil {
+		return "", time.Time{}
+	}
+	return "v" + version.String(), since
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -91,6 +92,23 @@ func PoolsBehind(f *facts.Facts) []string {
 	return behind
 }
 
+// PausedPools returns the pools that this provider pauses, or the last known ones while they cannot be read.
+func PausedPools(f *facts.Facts) []string {
+	switch {
+	case !versioning.PoolsMatter(f):
+		return nil
+	case !f.Workload.PoolsKnown:
+		return f.ControlPlane.Status.PausedPools
+	}
+	var paused []string
+	for _, pool := range f.Workload.Pools {
+		if pool.PausedUntil != "" && len(paused) < MaxPools {
+			paused = append(paused, pool.Name)
+		}
+	}
+	return paused
+}
+
 // WaitingPools names the MachineConfigPools that block an upgrade, or whose Nodes lag behind, and the user
 // action; empty without such pools.
 func WaitingPools(f *facts.Facts) string {
@@ -112,7 +130,7 @@ func PoolReason(f *facts.Facts) string {
 		case !versioning.PoolsMatter(f) || poolText(f, pool) == "":
 		case pool.Degraded != "":
 			return controlplanev1.MachineConfigPoolDegradedReason
-		case pool.Paused:
+		case pool.Paused && pool.PausedUntil == "":
 			reason = controlplanev1.MachineConfigPoolPausedReason
 		}
 	}
@@ -137,6 +155,9 @@ func poolText(f *facts.Facts, pool *workload.Pool) string {
 		return fmt.Sprintf("%s is paused, so that the upgrade does not end: %s", name, unpause)
 	case pool.ControlPlane():
 		return ""
+	case pool.PausedUntil != "":
+		return fmt.Sprintf("%s is paused by this provider since %s, until the control plane has completed a release with Kubernetes %s. "+
+			"It is resumed automatically", name, pool.PausedSince.UTC().Format(time.RFC3339), pool.PausedUntil)
 	case pool.Paused && (under || pool.Behind):
 		return fmt.Sprintf("%s is paused, and its Nodes keep their release until it is not any more: %s", name, unpause)
 	case pool.Behind && !under:
