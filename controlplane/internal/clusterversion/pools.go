@@ -2,6 +2,7 @@ package clusterversion
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -9,7 +10,8 @@ import (
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
@@ -45,7 +47,7 @@ func (u *Upgrader) ResumePools(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
-// ResumePools ends the pauses of pools that have our marks. A field that the user also owns stays.
+// ResumePools removes our marks from pools, and ends the pauses that no other client owns.
 func (v *Versions) ResumePools(ctx context.Context, key client.ObjectKey, pools []string) error {
 	return v.clusters.Connect(ctx, key, func(ctx context.Context, conn *conn.Conn) error {
 		for _, name := range pools {
@@ -56,7 +58,12 @@ func (v *Versions) ResumePools(ctx context.Context, key client.ObjectKey, pools 
 			if pool == nil || objects.PoolOf(pool).PausedUntil == "" {
 				continue
 			}
-			if err := applyPool(ctx, conn.Client, pool, nil); err != nil {
+			spec := map[string]any{}
+			if ownsPause(pool.ManagedFields) {
+				spec["paused"] = false
+			}
+			marks := map[string]any{objects.PausedUntilAnnotation: nil, objects.PausedSinceAnnotation: nil}
+			if err := patchPool(ctx, conn.Client, pool, marks, spec); err != nil {
 				return fmt.Errorf("cannot resume MachineConfigPool %s of the workload cluster: %w", name, err)
 			}
 		}
@@ -79,27 +86,43 @@ func pausePools(ctx context.Context, c client.Client, pause *workload.PoolPause)
 			return apierrors.NewConflict(machineconfigurationv1.Resource("machineconfigpools"), name,
 				errors.New("the pool is not updated, or degraded"))
 		}
-		if err := applyPool(ctx, c, pool, pause); err != nil {
+		marks := map[string]any{
+			objects.PausedUntilAnnotation: pause.Until, objects.PausedSinceAnnotation: pause.Since.UTC().Format(time.RFC3339),
+		}
+		if err := patchPool(ctx, c, pool, marks, map[string]any{"paused": true}); err != nil {
 			return fmt.Errorf("cannot pause MachineConfigPool %s of the workload cluster: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// applyPool applies a pause with our marks to the pool that was read. A pause of nil removes our fields: a field stays if
-// another client owns it, too.
-func applyPool(ctx context.Context, c client.Client, pool *machineconfigurationv1.MachineConfigPool, pause *workload.PoolPause) error {
-	u := &unstructured.Unstructured{Object: map[string]any{}}
-	u.SetGroupVersionKind(machineconfigurationv1.GroupVersion.WithKind("MachineConfigPool"))
-	u.SetName(pool.Name)
-	u.SetUID(pool.UID) // a deleted pool is not created again
-	u.SetResourceVersion(pool.ResourceVersion)
-	if pause != nil {
-		u.SetAnnotations(map[string]string{
-			objects.PausedUntilAnnotation: pause.Until, objects.PausedSinceAnnotation: pause.Since.UTC().Format(time.RFC3339),
-		})
-		u.Object["spec"] = map[string]any{"paused": true}
+// patchPool writes only the named fields of a pool, unless the pool changed after it was read.
+func patchPool(ctx context.Context, c client.Client, pool *machineconfigurationv1.MachineConfigPool, annotations, spec map[string]any) error {
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": pool.ResourceVersion, "annotations": annotations}, "spec": spec,
+	})
+	if err != nil {
+		return fmt.Errorf("cannot encode the pause: %w", err)
 	}
-	// The machine config operator owns paused: false of the pools that it creates.
-	return c.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), fieldOwner, client.ForceOwnership) //nolint:wrapcheck // by the callers
+	return c.Patch(ctx, pool, client.RawPatch(types.MergePatchType, patch), fieldOwner) //nolint:wrapcheck // by the callers
+}
+
+// ownsPause reports whether this provider, and no other client, owns the field that pauses a pool. A client that changes the
+// field, or applies the same value, owns it.
+func ownsPause(written []metav1.ManagedFieldsEntry) bool {
+	ours := false
+	for _, entry := range written {
+		fields := struct {
+			Spec map[string]any `json:"f:spec"`
+		}{}
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if _, owns := fields.Spec["f:paused"]; owns && entry.Manager != string(fieldOwner) {
+			return false
+		} else if owns {
+			ours = true
+		}
+	}
+	return ours
 }

@@ -9,6 +9,7 @@ import (
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -67,6 +68,19 @@ func TestPauseThatTheUserTookOverStays(t *testing.T) {
 	for _, patch := range []string{`{"spec":{"paused":false}}`, `{"spec":{"paused":true}}`} {
 		c.Expect(c.Patch(t.Context(), c.pool(), client.RawPatch(types.MergePatchType, []byte(patch)), client.FieldOwner("kubectl"))).To(Succeed())
 	}
+	c.Expect(c.ResumePools(t.Context(), client.ObjectKey{}, []string{"worker"})).To(Succeed())
+	c.Expect(c.pool().Spec.Paused).To(BeTrue())
+	c.Expect(c.pool().Annotations).To(HaveLen(1))
+}
+
+// A user who applies the pause, too, owns it together with this provider.
+func TestPauseThatTheUserAppliesStays(t *testing.T) {
+	c := newCluster(t, workerPool(nil))
+	c.Expect(c.RequestUpdate(t.Context(), client.ObjectKey{}, pauseWorkers())).To(Succeed())
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"paused": true}}}
+	u.SetGroupVersionKind(machineconfigurationv1.GroupVersion.WithKind("MachineConfigPool"))
+	u.SetName("worker")
+	c.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(u), client.FieldOwner("gitops"))).To(Succeed())
 	c.Expect(c.ResumePools(t.Context(), client.ObjectKey{}, []string{"worker"})).To(Succeed())
 	c.Expect(c.pool().Spec.Paused).To(BeTrue())
 	c.Expect(c.pool().Annotations).To(HaveLen(1))

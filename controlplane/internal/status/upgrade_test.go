@@ -146,7 +146,7 @@ func TestOwnPausesAreReported(t *testing.T) {
 	g := NewWithT(t)
 	pool := workload.Pool{Name: "worker", Paused: true, Behind: true, PausedUntil: "v1.33.5", PausedSince: time.Unix(0, 0)}
 	v := upgraded("4.21.0", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, []workload.Pool{pool, {Name: "gpu", Paused: true}})
-	g.Expect(v.rollingOut().Message).To(And(
+	g.Expect(v.replicas().RollingOut().Message).To(And(
 		ContainSubstring("MachineConfigPool worker is paused by this provider since 1970-01-01T00:00:00Z"),
 		ContainSubstring("until the control plane has completed a release with Kubernetes v1.33.5"), Not(ContainSubstring(unpauseWorkers)),
 		ContainSubstring("oc patch machineconfigpool gpu"),
