@@ -16,7 +16,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubelet/pkg/cri/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
