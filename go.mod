@@ -2,6 +2,8 @@ module github.com/openshift-agent/cluster-api-provider-openshift-agent
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/CycloneDX/cyclonedx-go v0.11.0

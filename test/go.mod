@@ -2,6 +2,8 @@ module github.com/openshift-agent/cluster-api-provider-openshift-agent/test
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/BurntSushi/toml v1.6.0
 	github.com/blang/semver/v4 v4.0.0

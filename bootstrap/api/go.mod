@@ -2,6 +2,8 @@ module github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	k8s.io/api v0.36.3
 	k8s.io/apimachinery v0.36.3

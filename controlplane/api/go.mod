@@ -2,6 +2,8 @@ module github.com/openshift-agent/cluster-api-provider-openshift-agent/controlpl
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api v0.1.0
 	k8s.io/api v0.36.3

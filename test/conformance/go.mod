@@ -3,6 +3,8 @@ module github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conf
 
 go 1.26.0
 
+toolchain go1.26.10
+
 require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/evanphx/json-patch/v5 v5.9.11
