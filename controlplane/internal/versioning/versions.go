@@ -1,5 +1,6 @@
-// Package versioning concludes the releases of OpenShift and the versions of Kubernetes in a cluster from the facts of a
-// reconcile: the present and the desired ones of the cluster, its Machines and its kubelets. It has no client.
+// Package versioning concludes from the facts of a reconcile which releases of OpenShift and versions of Kubernetes a
+// cluster has. It covers the present and the desired versions of the cluster, its Machines and its kubelets. It has no
+// client.
 package versioning
 
 import (
