@@ -1,8 +1,6 @@
 package facts
 
 import (
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -24,12 +22,4 @@ func factsOf(change func(*controlplanev1.OpenshiftAssistedControlPlane)) *Facts 
 	return &Facts{
 		ControlPlane: controlPlane(change), Cluster: &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "cluster1"}},
 	}
-}
-
-// installOf returns an AgentClusterInstall in a state.
-func installOf(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
-	aci := &hiveext.AgentClusterInstall{}
-	aci.Status.DebugInfo.State = state
-	aci.Status.Conditions = conditions
-	return aci
 }
