@@ -168,7 +168,7 @@ func (s *Simulator) FailHost(hostID string, stage models.HostStage, reason strin
 	s.touchHosts(hostID)
 }
 
-// LoseNotification drops the notification of the next host of a namespace that reports its hardware, as the service does
+// LoseNotification drops the notification of the next host of a namespace that reports its hardware. The service does so
 // if its database does not answer at that moment. The Agent is not published before a client changes it.
 func (s *Simulator) LoseNotification(namespace string) {
 	s.mu.Lock()
