@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
@@ -67,4 +68,18 @@ func TestAgentsThatDoNotChangeAreTouched(t *testing.T) {
 			w.Expect(touched()).NotTo(Equal(first))
 		})
 	}
+}
+
+// TestAgentOfInstalledHostIsNotTouched: nothing is expected any more of the Agent of an installed host, even if the host
+// has booted the discovery image again.
+func TestAgentOfInstalledHostIsNotTouched(t *testing.T) {
+	w := installing(t)
+	w.enter("a", aiv1beta1.HostStatusAddedToExistingCluster)
+	w.reconcile()
+	w.wants(bootstrapv1.ReadyCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	w.enter("a", aiv1beta1.HostStatusDiscovering)
+	w.reconcile()
+	w.clock = w.clock.Add(4 * time.Minute)
+	w.reconcile()
+	w.Expect(w.agent("a").Annotations).NotTo(HaveKey(bootstrapv1.RefreshAnnotation))
 }

@@ -26,8 +26,11 @@ func New(w *writer.Writer, clk clock.PassiveClock) *Refresher {
 }
 
 // Refresh touches the Agents of the Machine from which the next step of the installation is expected, and which do not
-// change.
+// change. Nothing is expected any more of the Agent of an installed host.
 func (r *Refresher) Refresh(ctx context.Context, s *scope.Scope) (bool, error) {
+	if s.IsFinished() {
+		return true, nil
+	}
 	for _, agent := range s.Agents[:min(len(s.Agents), maxAgents)] {
 		state := facts.Unfinished(agent)
 		if state == "" || s.BoundElsewhere(agent) {
