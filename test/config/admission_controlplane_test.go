@@ -66,6 +66,11 @@ func controlPlaneShapeAdmissions() admissions {
 			change:  `spec: {upgrade: {toleratedOperators: ["*"]}}`,
 			refused: "spec.upgrade.toleratedOperators[0]: Invalid value",
 		},
+		"pools that are paused during a chain": {change: `spec: {upgrade: {pauseWorkerPools: DuringChain}}`},
+		"pools that are always paused": {
+			change:  `spec: {upgrade: {pauseWorkerPools: Always}}`,
+			refused: `spec.upgrade.pauseWorkerPools: Unsupported value: "Always": supported values: "Never", "DuringChain"`,
+		},
 		"bad host settings": {
 			change:  `spec: {openshiftAssistedConfigSpec: {nodeRegistration: {name: Node1}}}`,
 			refused: "name must be a hostname",

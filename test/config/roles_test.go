@@ -41,8 +41,8 @@ var withoutNamespace = []string{
 	"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io",
 }
 
-// right is one verb on one resource, as resource.group.
-type right struct{ verb, resource string }
+// right is one verb on one resource, as resource.group, or only on the object with a name.
+type right struct{ verb, resource, name string }
 
 // rights are the rights that the bindings in a list of objects give the manager: in all namespaces, and in the
 // watched namespace. An aggregated ClusterRole, whose rules come from other ClusterRoles, counts as one right.
@@ -89,13 +89,19 @@ func rightsOf(t *testing.T, objects []map[string]any) rights {
 func listed(role *rbacv1.ClusterRole) map[right]bool {
 	all := map[right]bool{}
 	if role.AggregationRule != nil {
-		all[right{"aggregated", role.Name}] = true
+		all[right{verb: "aggregated", resource: role.Name}] = true
 	}
 	for _, rule := range role.Rules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{""} // all objects
+		}
 		for _, group := range rule.APIGroups {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
-					all[right{verb, strings.TrimSuffix(resource+"."+group, ".")}] = true
+					for _, name := range names {
+						all[right{verb, strings.TrimSuffix(resource+"."+group, "."), name}] = true
+					}
 				}
 			}
 		}
@@ -133,7 +139,7 @@ func TestRolesOfOneNamespace(t *testing.T) {
 // Hubs on OpenShift require the right to delete an object whose owner changes. The managers delete no Secrets
 // and have this right on no other hub.
 func TestOnlyOpenShiftHubsGrantDeletionOfSecrets(t *testing.T) {
-	deletion := right{"delete", "secrets"}
+	deletion := right{verb: "delete", resource: "secrets"}
 	for _, provider := range []string{"bootstrap", "controlplane"} {
 		for variant, file := range map[string]string{"default": "openshift-hub.yaml", "namespaced": "openshift-hub-namespaced.yaml"} {
 			t.Run(provider+" "+variant, func(t *testing.T) {
@@ -199,7 +205,7 @@ func may(ctx context.Context, t *testing.T, c client.Client, user, namespace str
 		User:   user,
 		Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + account[2], "system:authenticated"},
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: r.verb, Group: group, Resource: resource, Subresource: subresource,
+			Namespace: namespace, Verb: r.verb, Group: group, Resource: resource, Subresource: subresource, Name: r.name,
 		},
 	}}
 	NewWithT(t).Expect(c.Create(ctx, review)).To(Succeed())
@@ -254,7 +260,7 @@ func TestExampleForOtherInfrastructureHasRightsOfMetal3(t *testing.T) {
 			}
 			written[resource] = append(written[resource], r.verb)
 			if provider == "controlplane" {
-				other := right{r.verb, strings.Replace(r.resource, "metal3", "example", 1)}
+				other := right{verb: r.verb, resource: strings.Replace(r.resource, "metal3", "example", 1)}
 				g.Expect(example).To(HaveKey(other))
 				delete(example, other)
 			}
@@ -333,7 +339,7 @@ func checkOwners(ctx context.Context, t *testing.T, e *env.Env) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: "less"},
 		Subjects:   []rbacv1.Subject{{Kind: "ServiceAccount", Namespace: watched, Name: "less"}},
 	})).To(Succeed())
-	g.Eventually(func() bool { return may(ctx, t, c, user, watched, right{"patch", "secrets"}) }, time.Minute).Should(BeTrue())
+	g.Eventually(func() bool { return may(ctx, t, c, user, watched, right{verb: "patch", resource: "secrets"}) }, time.Minute).Should(BeTrue())
 	err := as(t, e, user).Patch(ctx, secret.DeepCopy(), own, client.DryRunAll)
 	g.Expect(apierrors.IsForbidden(err)).To(BeTrue(), "%v", err)
 	g.Expect(kube.OwnersRefused(err)).To(BeTrue(), "the managers recognize the answer: %v", err)

@@ -485,8 +485,8 @@ func checkSiteconfig(ctx context.Context, t *testing.T, e *env.Env) {
 		g.Eventually(func() error { return try(object) }, time.Minute).Should(Succeed(), "%s %s", object.GetKind(), object.GetName())
 		for _, verb := range []string{"get", "delete"} {
 			resource, _ := c.RESTMapper().RESTMapping(object.GroupVersionKind().GroupKind(), object.GroupVersionKind().Version)
-			g.Expect(may(ctx, t, c, operatorUser, object.GetNamespace(), right{verb, resource.Resource.GroupResource().String()})).To(BeTrue(),
-				"%s %s", verb, object.GetKind())
+			needed := right{verb: verb, resource: resource.Resource.GroupResource().String()}
+			g.Expect(may(ctx, t, c, operatorUser, object.GetNamespace(), needed)).To(BeTrue(), "%s %s", verb, object.GetKind())
 		}
 	}
 }
