@@ -341,11 +341,11 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:MaxLength=128
 	WaivePreconditionsAndSignaturesFor string `json:"waivePreconditionsAndSignaturesFor,omitempty"`
 
-	// pauseWorkerPools is DuringChain to let the provider pause the MachineConfigPools of workers while the topology of the
-	// Cluster is upgraded over two minor versions with one change (ClusterClass spec.kubernetesVersions). The workers then
-	// restart once. The provider pauses updated pools before it requests the first release, and resumes them when the control
-	// plane has completed the last one, when the change is reverted, or when the field is removed. Pools that the user pauses
-	// stay paused. Never, the default, requires that the user pauses the pools.
+	// pauseWorkerPools is DuringChain to let the provider pause the MachineConfigPools of workers during a chain of upgrades. In
+	// a chain, one change upgrades the topology of the Cluster over two minor versions (ClusterClass spec.kubernetesVersions).
+	// The workers then restart once. The provider pauses updated pools before it requests the first release. It resumes them
+	// when the control plane has completed the last release, the change is reverted, or the field is removed. Pools that the
+	// user pauses stay paused. Never, the default, requires that the user pauses the pools.
 	// +optional
 	PauseWorkerPools WorkerPoolPausePolicy `json:"pauseWorkerPools,omitempty"`
 }

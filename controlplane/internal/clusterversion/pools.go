@@ -97,7 +97,9 @@ func pausePools(ctx context.Context, c client.Client, pause *workload.PoolPause)
 }
 
 // patchPool writes only the named fields of a pool, unless the pool changed after it was read.
-func patchPool(ctx context.Context, c client.Client, pool *machineconfigurationv1.MachineConfigPool, annotations, spec map[string]any) error {
+func patchPool(
+	ctx context.Context, c client.Client, pool *machineconfigurationv1.MachineConfigPool, annotations, spec map[string]any,
+) error {
 	patch, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": pool.ResourceVersion, "annotations": annotations}, "spec": spec,
 	})

@@ -175,10 +175,10 @@ func (e *edit) world() *world {
 	return w
 }
 
-// Before the installation a wrong pair blocks the power-on: see TestKubernetesConflict in package openshift, and the
-// end-to-end test "A wrong pair of release and version". The rows in which Cluster API or a policy refuses an edit have
-// end-to-end and admission tests: a lower version of the topology, other templates of workers, a version of a
-// MachineDeployment without OnDelete.
+// TestWrongPairIsNotInstalled: before the installation a wrong pair blocks the power-on. TestKubernetesConflict in package
+// openshift and the end-to-end test "A wrong pair of release and version" belong to this row. End-to-end and admission
+// tests cover the edits that Cluster API or a policy refuses. These are a lower version of the topology, other templates
+// of workers, and a version of a MachineDeployment without OnDelete.
 func TestWrongPairIsNotInstalled(t *testing.T) {
 	for release, version := range contained {
 		g := NewWithT(t)

@@ -194,7 +194,7 @@ func acknowledged(f *facts.Facts, seen *workload.ClusterVersion) []string {
 }
 
 // skippedWorkers blocks the first of several minor versions of a topology while the hosts of its MachineDeployments would
-// follow, unless this provider may pause their pools. Cluster API has not planned that version for them. From 1.14 on it
+// follow. It does not if this provider may pause their pools. Cluster API has not planned that version for them. From 1.14 on it
 // upgrades nothing any more when their kubelets have it.
 func skippedWorkers(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersion) *decision.Blocker {
 	switch {

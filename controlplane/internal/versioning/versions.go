@@ -100,8 +100,8 @@ func PausesWorkerPools(f *facts.Facts) bool {
 	return f.ControlPlane.Spec.Upgrade.PauseWorkerPools == controlplanev1.PauseWorkerPoolsDuringChain
 }
 
-// ChainEnds reports whether a pause of pools until a Kubernetes version is over: the cluster has completed a release with that
-// version, or no newer release is requested any more.
+// ChainEnds reports whether a pause of pools until a Kubernetes version is over. Either the cluster has completed a release
+// with that version, or no newer release is requested any more.
 func ChainEnds(f *facts.Facts, until string) bool {
 	if f.Workload.Upgrading != "" {
 		return false
