@@ -75,7 +75,7 @@ func (f *follower) Start(ctx context.Context) error {
 		}
 		return true, nil
 	})
-	if !openshift || ctx.Err() != nil {
+	if !openshift {
 		return nil
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{

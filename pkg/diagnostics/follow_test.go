@@ -33,7 +33,7 @@ func serve(t *testing.T, o *Options) string {
 	g.Expect(err).NotTo(HaveOccurred())
 	apply, err := o.TLS()
 	g.Expect(err).NotTo(HaveOccurred())
-	config := &tls.Config{} //nolint:gosec // apply sets the version
+	config := &tls.Config{}
 	apply(config)
 	config.Certificates = []tls.Certificate{{Certificate: [][]byte{certificate}, PrivateKey: key}} // as servers do: later
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", config)
@@ -56,7 +56,7 @@ func serve(t *testing.T, o *Options) string {
 
 // connect connects with a version of TLS.
 func connect(address string, version uint16) error {
-	config := &tls.Config{MinVersion: version, MaxVersion: version, InsecureSkipVerify: true} //nolint:gosec // a test
+	config := &tls.Config{MinVersion: version, MaxVersion: version, InsecureSkipVerify: true}
 	connection, err := tls.Dial("tcp", address, config)
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func TestSettingsOfProfile(t *testing.T) {
 
 func TestSuitesThatHTTP2ProhibitsTurnItOff(t *testing.T) {
 	for cipher, protocols := range map[string][]string{"AES128-SHA": {"http/1.1"}, "ECDHE-RSA-AES128-GCM-SHA256": {"h2"}} {
-		config := &tls.Config{NextProtos: []string{"h2"}} //nolint:gosec // apply sets the version
+		config := &tls.Config{NextProtos: []string{"h2"}}
 		profileSpec{MinVersion: "VersionTLS12", Ciphers: []string{cipher}}.settings().apply(config)
 		NewWithT(t).Expect(config.NextProtos).To(Equal(protocols), cipher)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -90,16 +91,16 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 	return nil
 }
 
-// ownFields are the fields of spec.desiredUpdate that this provider wrote: the version, and the keys of acceptRisks.
+// ownFields are the fields of spec.desiredUpdate that this provider wrote: the version, and the names in acceptRisks.
 type ownFields struct {
 	version bool
-	risks   map[string]any
+	risks   sets.Set[string]
 }
 
 // writtenUpdate returns the fields of the requested release that this provider wrote. Another client that changes a field
 // takes over its ownership.
 func writtenUpdate(written []metav1.ManagedFieldsEntry) ownFields {
-	ours := ownFields{risks: map[string]any{}}
+	ours := ownFields{risks: sets.New[string]()}
 	for _, entry := range written {
 		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {
 			continue
@@ -114,8 +115,12 @@ func writtenUpdate(written []metav1.ManagedFieldsEntry) ownFields {
 		}
 		_, version := fields.Spec.Update["f:version"]
 		ours.version = ours.version || version
-		if risks, ok := fields.Spec.Update["f:acceptRisks"].(map[string]any); ok {
-			maps.Copy(ours.risks, risks)
+		risks, _ := fields.Spec.Update["f:acceptRisks"].(map[string]any)
+		for key := range risks {
+			risk := struct{ Name string }{}
+			if json.Unmarshal([]byte(strings.TrimPrefix(key, "k:")), &risk) == nil {
+				ours.risks.Insert(risk.Name)
+			}
 		}
 	}
 	return ours
@@ -128,9 +133,7 @@ func acceptedRisks(requested *configv1.Update, written ownFields) []workload.Acc
 	}
 	var accepted []workload.AcceptedRisk
 	for _, risk := range requested.AcceptRisks {
-		key, _ := json.Marshal(map[string]string{"name": risk.Name}) // never fails
-		_, ours := written.risks["k:"+string(key)]
-		accepted = append(accepted, workload.AcceptedRisk{Name: risk.Name, Ours: ours})
+		accepted = append(accepted, workload.AcceptedRisk{Name: risk.Name, Ours: written.risks.Has(risk.Name)})
 	}
 	return accepted
 }

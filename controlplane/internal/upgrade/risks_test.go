@@ -32,7 +32,8 @@ func TestAcceptedRisksAreRecordedInCluster(t *testing.T) {
 		},
 		"another client accepted other risks": {
 			newRiskyWorld(true, accepted("Theirs", false), accepted("OldNICs", false)),
-			[]string{"SlowDisks", "OldNICs", "Theirs"}, "",
+			[]string{"SlowDisks", "OldNICs", "Theirs"},
+			"",
 		},
 		"the former request accepted others": {newRiskyWorld(true, accepted("Former", true)), []string{"SlowDisks", "OldNICs"}, ""},
 		"former ones, and the release has no risk": {
@@ -41,7 +42,8 @@ func TestAcceptedRisksAreRecordedInCluster(t *testing.T) {
 				w.seen.Offers[0].Risks = nil
 				return w
 			}(),
-			[]string{"Theirs"}, "starts the upgrade",
+			[]string{"Theirs"},
+			"starts the upgrade",
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package upgrade
 
 import (
+	"slices"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -148,7 +149,7 @@ func (e *edit) expect(g *WithT) {
 func (e *edit) world() *world {
 	w := newWorld()
 	w.spec().DistributionVersion, w.spec().Version, w.ControlPlane.Status.Version = e.release, e.version, e.before
-	nodes := append(w.Workload.Nodes, workload.Node{Name: "w0", KubeletVersion: e.kubelet})
+	nodes := append(slices.Clone(w.Workload.Nodes), workload.Node{Name: "w0", KubeletVersion: e.kubelet})
 	w.Workload = workload.State{
 		Connected: e.runs != "", OpenShiftVersion: e.runs, ReleaseImage: running, Upgrading: e.upgrading, Nodes: nodes,
 		KubernetesVersion: e.kubernetes, APIServersVersion: e.kubernetes, PoolsKnown: true, UnpausedPools: []string{"worker"},
