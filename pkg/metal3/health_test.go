@@ -26,7 +26,11 @@ func TestHealth(t *testing.T) {
 			g.Expect(json.Unmarshal([]byte(`{"status":{"conditions":`+tc.conditions+`}}`), host)).To(Succeed())
 			g.Expect(CriticalHealth(host)).To(Equal(tc.critical))
 			g.Expect(HealthWarning(host)).To(Equal(tc.warning))
-			g.Expect(len(Unhealthy(host)) > 0).To(Equal(tc.critical || tc.warning))
+			if tc.critical || tc.warning {
+				g.Expect(Unhealthy(host)).NotTo(BeEmpty())
+			} else {
+				g.Expect(Unhealthy(host)).To(BeEmpty())
+			}
 		})
 	}
 }

@@ -110,20 +110,26 @@ func TestHealthOfHosts(t *testing.T) {
 		hosts                   []*metal3.Host
 		before, message         string
 		after, messageOfTheHost string
+		status                  metav1.ConditionStatus
 	}{
 		"critical error": {
-			[]*metal3.Host{unhealthy("a", "CriticalError")}, bootstrapv1.NoHostFitsReason,
+			[]*metal3.Host{unhealthy("a", "CriticalError")},
+			bootstrapv1.NoHostFitsReason,
 			"no BareMetalHost in namespace lab fits: a (its BMC reports a critical error (condition Healthy))",
 			bootstrapv1.HostUnhealthyReason, "BareMetalHost lab/a: its BMC reports a critical error (condition Healthy). Repair its server.",
+			metav1.ConditionFalse,
 		},
 		"critical error of another host": {
-			[]*metal3.Host{free("b", nil), unhealthy("a", "CriticalError")}, bootstrapv1.HostsFitReason, "BareMetalHosts that fit: b",
-			bootstrapv1.HostChosenReason, "BareMetalHost lab/b",
+			[]*metal3.Host{free("b", nil), unhealthy("a", "CriticalError")},
+			bootstrapv1.HostsFitReason, "BareMetalHosts that fit: b",
+			bootstrapv1.HostChosenReason, "BareMetalHost lab/b", metav1.ConditionTrue,
 		},
 		"warning": {
-			[]*metal3.Host{unhealthy("a", "Warning"), free("b", nil)}, bootstrapv1.HostsFitReason,
+			[]*metal3.Host{unhealthy("a", "Warning"), free("b", nil)},
+			bootstrapv1.HostsFitReason,
 			"BareMetalHosts that fit: a, b; the BMC reports a warning (condition Healthy) of: a",
 			bootstrapv1.HostChosenReason, "BareMetalHost lab/a: its BMC reports a warning (condition Healthy)",
+			metav1.ConditionTrue,
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -135,7 +141,7 @@ func TestHealthOfHosts(t *testing.T) {
 			g.Expect(before.Message).To(Equal(tc.message))
 			g.Expect(after.Reason).To(Equal(tc.after))
 			g.Expect(after.Message).To(HavePrefix(tc.messageOfTheHost))
-			g.Expect(after.Status == metav1.ConditionTrue).To(Equal(tc.after == bootstrapv1.HostChosenReason))
+			g.Expect(after.Status).To(Equal(tc.status))
 		})
 	}
 }
