@@ -40,7 +40,7 @@ func check(ctx context.Context, out io.Writer, root string) error {
 	if err != nil {
 		return err
 	}
-	// govulncheck reads the version of Go with the environment of this process, whatever the environment of its command.
+	// govulncheck reads the version of Go with the environment of this process, and not with that of its command.
 	if err := os.Setenv("GOTOOLCHAIN", toolchain); err != nil {
 		return fmt.Errorf("cannot choose the version of Go: %w", err)
 	}
