@@ -53,7 +53,8 @@ type restarted struct {
 func restart(t *testing.T, objects ...client.Object) *restarted {
 	t.Helper()
 	r := &restarted{WithT: NewWithT(t), t: t}
-	r.Client = kubetest.BuildClient(fake.NewClientBuilder().WithReturnManagedFields().WithObjects(objects...), scheme.Scheme, interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(objects...)
+	r.Client = kubetest.BuildClient(builder, scheme.Scheme, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			r.writes++
 			return c.Apply(ctx, obj, opts...)

@@ -112,8 +112,8 @@ func (o *Options) Validate() error {
 // makes few of them.
 const reconciliationTimeout = 5 * time.Minute
 
-// ControllerOptions returns the options of a controller. Its queue is that of controller-runtime, with priorities (see
-// ResultAfter of pkg/reconcile) and a rate limit by object, so that one failing object does not delay others.
+// ControllerOptions returns the options of a controller. Its queue is that of controller-runtime. It has priorities (see
+// ResultAfter of pkg/reconcile), and a rate limit by object: one failing object does not delay others.
 func (o *Options) ControllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: reconciliationTimeout,

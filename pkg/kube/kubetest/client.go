@@ -22,8 +22,9 @@ import (
 )
 
 // BuildClient builds a fake client with a scheme and interceptors. Its server-side apply stores the applied fields as an
-// API server does. That of controller-runtime v0.24 adds the stored status and the zero values of the Go type to the
-// applied fields, changes the resource version even if nothing changes, and removes an object that is being deleted.
+// API server does. The fake client of controller-runtime v0.24 adds the stored status and the zero values of the Go type
+// to the applied fields. It also changes the resource version even if nothing changes, and removes an object that is
+// being deleted.
 func BuildClient(builder *fake.ClientBuilder, scheme *runtime.Scheme, funcs interceptor.Funcs) client.WithWatch {
 	known := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(known))
