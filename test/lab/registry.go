@@ -49,8 +49,14 @@ type Registry struct {
 	writer []remote.Option
 
 	mu       sync.Mutex
-	lookups  []string
+	lookups  []lookup
 	releases map[string]release // by image with digest
+}
+
+// lookup is the request of a manifest.
+type lookup struct {
+	at   time.Time
+	path string
 }
 
 // release has the version and the architecture (in the notation of tags) of a release image.
@@ -107,7 +113,7 @@ func (r *Registry) count(request *http.Request) {
 	if strings.Contains(request.URL.Path, "/manifests/") && !isPublisher(request) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.lookups = append(r.lookups, request.URL.Path)
+		r.lookups = append(r.lookups, lookup{time.Now(), request.URL.Path})
 	}
 }
 
@@ -118,10 +124,19 @@ func (r *Registry) OCPRepository() string { return r.address + "/openshift-relea
 func (r *Registry) OKDRepository() string { return r.address + "/okd/scos-release" }
 
 // Lookups returns the paths of the requested manifests.
-func (r *Registry) Lookups() []string {
+func (r *Registry) Lookups() []string { return r.LookupsSince(time.Time{}) }
+
+// LookupsSince returns the paths of the manifests that were requested at or after a time.
+func (r *Registry) LookupsSince(begin time.Time) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return append([]string(nil), r.lookups...)
+	var paths []string
+	for _, l := range r.lookups {
+		if !l.at.Before(begin) {
+			paths = append(paths, l.path)
+		}
+	}
+	return paths
 }
 
 // Publish pushes the release image of a version for x86_64 and returns it by digest.
