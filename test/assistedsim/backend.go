@@ -117,7 +117,6 @@ type cluster struct {
 	name             string
 	spec             hiveext.AgentClusterInstallSpec
 	overrides        string
-	ignoredOfHosts   []string
 	releaseImage     string
 	kubeconfigSecret string
 	hold             bool

@@ -168,10 +168,7 @@ func (c *cluster) acceptChanges(cd *hivev1.ClusterDeployment, aci *hiveext.Agent
 		next.Proxy = nil
 	}
 	c.name, c.spec = cd.Spec.ClusterName, next
-	if err := c.override(aci.Annotations[assisted.InstallConfigOverridesAnnotation]); err != nil {
-		return err
-	}
-	return c.ignoreValidations(aci)
+	return c.override(aci.Annotations[assisted.InstallConfigOverridesAnnotation])
 }
 
 // refuseUpdate returns an error for changes that a registered cluster does not support.

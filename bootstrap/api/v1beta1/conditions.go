@@ -90,7 +90,6 @@ const (
 	TooFewHostsReason                     = "TooFewHosts"
 	NMStateConfigMismatchReason           = "NMStateConfigMismatch"
 	HostFailedReason                      = "HostFailed"
-	HostUnhealthyReason                   = "HostUnhealthy"
 	HostUnmanagedReason                   = "HostUnmanaged"
 	NotDeletingReason                     = "NotDeleting"
 	DeletingAgentReason                   = "DeletingAgent"

@@ -89,14 +89,14 @@ func newScheme(t *testing.T) *runtime.Scheme {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, events: record.NewFakeRecorder(100), clock: time.Now()}
-	scheme := newScheme(t)
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
-		WithReturnManagedFields()
+		WithReturnManagedFields().
+		WithInterceptorFuncs(w.counting())
 	for _, i := range informer.Indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
-	w.WithWatch = kubetest.BuildClient(builder, scheme, w.counting())
+	w.WithWatch = builder.Build()
 	w.restart()
 	return w
 }

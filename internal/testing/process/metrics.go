@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 )
 
 // These count, for each controller of a manager, its reconciles, those that failed, and those that panicked.
@@ -39,7 +38,7 @@ func (p *Process) sum(ctx context.Context, metric string) (int, error) {
 		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)
 	}
 	defer response.Body.Close()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
+	var parser expfmt.TextParser
 	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)

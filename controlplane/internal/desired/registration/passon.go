@@ -25,10 +25,7 @@ var propagatedDomains = []string{
 }
 
 // derivedKeys are the labels and annotations that follow from the spec.
-var derivedKeys = []string{
-	assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel,
-	assisted.IgnoredClusterValidationsAnnotation, assisted.IgnoredHostValidationsAnnotation,
-}
+var derivedKeys = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
 
 // PassedOn returns the labels and annotations that an object of the control plane in assisted-service gets
 // from the control plane.
