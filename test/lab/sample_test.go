@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -114,6 +115,26 @@ func TestRegistryHasPublishedImages(t *testing.T) {
 	}
 	g.Expect(registry.Version("elsewhere@sha256:0")).To(BeEmpty())
 	g.Expect(registry.Lookups()).To(BeEmpty(), "publishing is not counted")
+}
+
+func TestLookupsSince(t *testing.T) {
+	g := NewWithT(t)
+	registry, err := startRegistry(t.Context(), nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	lookUp := func(version string) string {
+		published, err := registry.Publish(version)
+		g.Expect(err).NotTo(HaveOccurred())
+		ref, err := name.ParseReference(published)
+		g.Expect(err).NotTo(HaveOccurred())
+		_, err = remote.Image(ref)
+		g.Expect(err).NotTo(HaveOccurred())
+		return ref.Identifier()
+	}
+	former := lookUp("4.19.3")
+	begin := time.Now()
+	later := lookUp("4.19.4")
+	g.Expect(registry.Lookups()).To(ContainElements(HaveSuffix(former), HaveSuffix(later)))
+	g.Expect(registry.LookupsSince(begin)).To(HaveEach(HaveSuffix(later)))
 }
 
 // Managers read the version of Kubernetes in the newest layer of a release image.
