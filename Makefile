@@ -231,7 +231,7 @@ OLDER_CORES := cluster-api-1.12 cluster-api-1.13
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run the tests that take too long for every change. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets.
+nightly: ## Run the tests that take too long for every change. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'
@@ -255,6 +255,7 @@ nightly: ## Run the tests that take too long for every change. All other end-to-
 	go -C test test -race -count=1 -timeout 90m $$(go -C test list ./... | grep -v $(NO_UNIT))
 	go -C test/conformance test -race -count=1 ./...
 	$(MAKE) fuzz FUZZTIME=2m
+	$(MAKE) vulnerabilities
 
 # Components are built first, so that the timeouts of tests do not include the build.
 .PHONY: components
@@ -299,6 +300,11 @@ quick: lint pure ## Run golangci-lint and the tests that need no components. Run
 .PHONY: unit
 unit: pure ## Run the tests that need no installation.
 	$(MAKE) starting
+
+# A vulnerability may become known without a change of this repository, so this target is no part of make test.
+.PHONY: vulnerabilities
+vulnerabilities: ## Check with govulncheck that the managers and the API types call no code with a known vulnerability, in a module or in Go. Uses https://vuln.go.dev, or the pinned copy of its database if it cannot be reached.
+	go -C test/tools/vulnerabilities run .
 
 # pure runs the seeds of the fuzz targets and the inputs that earlier runs found (testdata/fuzz).
 FUZZTIME ?= 30s

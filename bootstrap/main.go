@@ -69,7 +69,7 @@ func run(ctx context.Context, args []string) error {
 		Client:   mgr.GetClient(),
 		Metadata: mgr.GetCache(),
 		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorderFor(managerName),
+		Recorder: mgr.GetEventRecorderFor(managerName), //nolint:staticcheck // the newer events need other fields and rights
 		Selected: options.Selected,
 	})
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions()); err != nil {

@@ -126,7 +126,7 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 		Etcds:        etcd.New(clusters),
 		Kubelets:     kubelets.New(clusters),
 		Versions:     clusterversion.New(clusters),
-		Recorder:     mgr.GetEventRecorderFor(managerName),
+		Recorder:     mgr.GetEventRecorderFor(managerName), //nolint:staticcheck // the newer events need other fields and rights
 		Selected:     o.Selected,
 	})
 	if err := reconciler.SetupWithManager(ctx, mgr, o.ControllerOptions(), clusters); err != nil {

@@ -15,8 +15,8 @@ import (
 
 // apiModules are the modules of the API types, with their direct requirements.
 var apiModules = map[string][]string{
-	"bootstrap/api":    {"k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api"},
-	"controlplane/api": {module + "bootstrap/api", "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api"},
+	"bootstrap/api":    {"k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api/api"},
+	"controlplane/api": {module + "bootstrap/api", "k8s.io/api", "k8s.io/apimachinery", "sigs.k8s.io/cluster-api/api"},
 }
 
 func readModule(g Gomega, dir string) *modfile.File {

@@ -267,7 +267,7 @@ func TestApplyDoesNotChangeItsArguments(t *testing.T) {
 		u.SetOwnerReferences([]metav1.OwnerReference{{Name: "owner"}})
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{{
 			Manager: "test", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1",
-			FieldsV1: &metav1.FieldsV1{Raw: []byte(`{}`)},
+			FieldsV1: metav1.NewFieldsV1(`{}`),
 		}})
 		return u
 	}

@@ -12,6 +12,9 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 // machine returns the desired state of a control-plane Machine.
@@ -81,7 +84,7 @@ func BenchmarkApply(b *testing.B) {
 			g := NewWithT(b)
 			scheme := runtime.NewScheme()
 			g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
-			a := New(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().Build(), us)
+			a := New(kubetest.BuildClient(fake.NewClientBuilder().WithReturnManagedFields(), scheme, interceptor.Funcs{}), us)
 			observed := machine()
 			_, err := a.Apply(b.Context(), observed, nil)
 			g.Expect(err).NotTo(HaveOccurred())

@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"bytes"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -74,11 +73,11 @@ func intern(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if fields == nil {
 		return nil
 	}
-	key := string(fields.Raw)
+	key := fields.GetRawString()
 	if known, found := interned.Get(key); found {
 		return known
 	}
-	fields = &metav1.FieldsV1{Raw: []byte(key)} // a copy, because the caller may change its own
+	fields = metav1.NewFieldsV1(key) // a copy, because the caller may change its own
 	interned.Add(key, fields)
 	return fields
 }
@@ -91,7 +90,7 @@ func KeepMetadata(owner client.FieldOwner, of, kept metav1.Object) {
 		return
 	}
 	owned := &fieldpath.Set{}
-	if owned.FromJSON(bytes.NewReader(own[0].FieldsV1.Raw)) != nil {
+	if owned.FromJSON(own[0].FieldsV1.GetRawReader()) != nil {
 		return // without a record the desired fields are applied again
 	}
 	kept.SetManagedFields(append(kept.GetManagedFields(), own...))

@@ -11,7 +11,7 @@ import (
 )
 
 func TestOwnKeepsAppliedFields(t *testing.T) {
-	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
+	fields := metav1.NewFieldsV1(`{"f:data":{}}`)
 	ours := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", FieldsV1: fields}
 	updated, status, theirs := ours, ours, ours
 	updated.Operation, status.Subresource, theirs.Manager = metav1.ManagedFieldsOperationUpdate, "status", string(them)
@@ -20,12 +20,12 @@ func TestOwnKeepsAppliedFields(t *testing.T) {
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{updated, status, theirs})).To(BeNil())
 
 	again, another := ours, ours
-	again.FieldsV1, again.Time = &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}, ptr.To(metav1.Now())
-	another.FieldsV1 = &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)}
+	again.FieldsV1, again.Time = metav1.NewFieldsV1(`{"f:data":{}}`), ptr.To(metav1.Now())
+	another.FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{}}`)
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})).To(Equal([]metav1.ManagedFieldsEntry{ours}), "the time is not kept")
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{again})[0].FieldsV1).
 		To(BeIdenticalTo(Own(us, []metav1.ManagedFieldsEntry{ours})[0].FieldsV1), "both share one copy")
-	given := &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:given":{}}}`)}
+	given := metav1.NewFieldsV1(`{"f:spec":{"f:given":{}}}`)
 	mine := metav1.ManagedFieldsEntry{Manager: string(us), Operation: metav1.ManagedFieldsOperationApply, FieldsV1: given}
 	g.Expect(Own(us, []metav1.ManagedFieldsEntry{mine})[0].FieldsV1).
 		NotTo(BeIdenticalTo(given), "a copy, because the caller may change its own")

@@ -1,8 +1,6 @@
 package apply
 
 import (
-	"bytes"
-
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -14,7 +12,7 @@ import (
 func ownedBy(owner client.FieldOwner, obj client.Object, version string) *fieldpath.Set {
 	owned := &fieldpath.Set{}
 	for _, e := range Own(owner, obj.GetManagedFields()) {
-		if e.APIVersion != version || e.FieldsV1 == nil || owned.FromJSON(bytes.NewReader(e.FieldsV1.Raw)) != nil {
+		if e.APIVersion != version || e.FieldsV1 == nil || owned.FromJSON(e.FieldsV1.GetRawReader()) != nil {
 			return &fieldpath.Set{}
 		}
 	}

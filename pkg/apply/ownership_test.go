@@ -9,9 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
 
 const (
@@ -50,12 +53,13 @@ type restarted struct {
 func restart(t *testing.T, objects ...client.Object) *restarted {
 	t.Helper()
 	r := &restarted{WithT: NewWithT(t), t: t}
-	r.Client = fake.NewClientBuilder().WithReturnManagedFields().WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	builder := fake.NewClientBuilder().WithReturnManagedFields().WithObjects(objects...)
+	r.Client = kubetest.BuildClient(builder, scheme.Scheme, interceptor.Funcs{
 		Apply: func(ctx context.Context, c client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
 			r.writes++
 			return c.Apply(ctx, obj, opts...)
 		},
-	}).Build()
+	})
 	return r
 }
 

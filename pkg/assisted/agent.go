@@ -36,6 +36,17 @@ func Addresses(agent *aiv1beta1.Agent) []string {
 	return found
 }
 
+// CountGPUs returns how many GPUs of an inventory have the PCI IDs. An empty device matches any.
+func CountGPUs(found []aiv1beta1.HostGPU, vendor, device string) int {
+	count := 0
+	for i := range found {
+		if strings.EqualFold(found[i].VendorID, vendor) && (device == "" || strings.EqualFold(found[i].DeviceID, device)) {
+			count++
+		}
+	}
+	return count
+}
+
 // AgentCondition returns a condition of an Agent, or the zero value if the Agent has no condition of that
 // type.
 func AgentCondition(agent *aiv1beta1.Agent, conditionType conditionsv1.ConditionType) conditionsv1.Condition {

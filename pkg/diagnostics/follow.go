@@ -94,14 +94,20 @@ func newAPIServer() *unstructured.Unstructured {
 	return object
 }
 
+// listing lists before it watches, as the caches of the manager do.
+type listing struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported has the name that reflectors check: see pkg/kube.
+func (listing) IsWatchListSemanticsUnSupported() bool { return true }
+
 // apiServers lists and watches only the object that the manager may read.
-func (f *follower) apiServers() *toolscache.ListWatch {
+func (f *follower) apiServers() toolscache.ListerWatcher {
 	newList := func(o metav1.ListOptions) (*unstructured.UnstructuredList, *client.ListOptions) {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(apiServers.GroupVersion().WithKind(apiServers.Kind + "List"))
 		return list, &client.ListOptions{FieldSelector: apiServerName, Raw: &o}
 	}
-	return &toolscache.ListWatch{
+	return listing{&toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			list, options := newList(o)
 			return list, f.client.List(ctx, list, options)
@@ -110,7 +116,7 @@ func (f *follower) apiServers() *toolscache.ListWatch {
 			list, options := newList(o)
 			return f.client.Watch(ctx, list, options)
 		},
-	}
+	}}
 }
 
 // follow applies the profile to all connections from now on.

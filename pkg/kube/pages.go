@@ -63,6 +63,10 @@ type pages struct {
 	transform toolscache.TransformFunc
 }
 
+// IsWatchListSemanticsUnSupported has the name that reflectors check. From client-go v0.35 on, they would otherwise stream
+// objects one by one.
+func (p *pages) IsWatchListSemanticsUnSupported() bool { return true }
+
 // List implements ListerWatcher.
 func (p *pages) List(options metav1.ListOptions) (runtime.Object, error) {
 	return p.ListWithContext(context.Background(), options)

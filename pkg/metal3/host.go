@@ -31,6 +31,9 @@ const (
 	// NodeLabelAnnotationPrefix is followed by the key of a label of the Node. The value of the annotation is
 	// the value of the label.
 	NodeLabelAnnotationPrefix = settingsPrefix + ".node-label."
+	// AgentLabelAnnotationPrefix is followed by the key of a label of the Agent. The value of the annotation is
+	// the value of the label.
+	AgentLabelAnnotationPrefix = settingsPrefix + ".agent-label."
 )
 
 // Settings returns the annotations of a BareMetalHost for its installation; nil if there are none.
@@ -43,7 +46,8 @@ func Settings(annotations map[string]string) map[string]string {
 			key == InstallerArgsAnnotation,
 			key == IgnitionAnnotation,
 			key == FencingCredentialsAnnotation,
-			strings.HasPrefix(key, NodeLabelAnnotationPrefix):
+			strings.HasPrefix(key, NodeLabelAnnotationPrefix),
+			strings.HasPrefix(key, AgentLabelAnnotationPrefix):
 			if settings == nil {
 				settings = map[string]string{}
 			}
@@ -108,10 +112,18 @@ type HostStatus struct {
 	// History records the operations of the Bare Metal Operator on the host.
 	History History `json:"operationHistory,omitempty"`
 	// PoweredOn is the power state of the host when the Bare Metal Operator last read it.
-	PoweredOn bool `json:"poweredOn,omitempty"`
+	PoweredOn  bool        `json:"poweredOn,omitempty"`
+	Conditions []Condition `json:"conditions,omitempty"`
 	// ErrorType is the type of the error in ErrorMessage. Both are empty if there is none.
 	ErrorType    string `json:"errorType,omitempty"`
 	ErrorMessage string `json:"errorMessage,omitempty"`
+}
+
+// Condition is a condition of a host. The Bare Metal Operator writes conditions since its version 0.13.
+type Condition struct {
+	Type   string `json:"type,omitempty"`
+	Status string `json:"status,omitempty"`
+	Reason string `json:"reason,omitempty"`
 }
 
 // Provisioning is the provisioning state of a host.

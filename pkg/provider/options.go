@@ -11,11 +11,9 @@ import (
 	"k8s.io/component-base/logs"
 	logsv1 "k8s.io/component-base/logs/api/v1"
 	_ "k8s.io/component-base/logs/json/register" // for --logging-format=json
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/diagnostics"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 // Options are the flags of a manager.
@@ -114,11 +112,10 @@ func (o *Options) Validate() error {
 // makes few of them.
 const reconciliationTimeout = 5 * time.Minute
 
-// ControllerOptions returns the options of a controller. The queue has priorities and a rate limit by object,
-// so that one failing object does not delay others.
+// ControllerOptions returns the options of a controller. Its queue is that of controller-runtime. It has priorities (see
+// ResultAfter of pkg/reconcile), and a rate limit by object: one failing object does not delay others.
 func (o *Options) ControllerOptions() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: o.Concurrency, ReconciliationTimeout: reconciliationTimeout,
-		UsePriorityQueue: ptr.To(true), NewQueue: reconcile.NewQueue,
 	}
 }

@@ -53,9 +53,9 @@ func (d *worker) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, 
 	case req.Name == failsFirst && first:
 		return ctrl.Result{}, errors.New("for once")
 	case req.Name == returnsSoon && first:
-		return ctrl.Result{RequeueAfter: reconcile.LowPriorityDelay - time.Millisecond}, nil
+		return reconcile.ResultAfter(reconcile.LowPriorityDelay - time.Millisecond), nil
 	case req.Name == returnsLate && first:
-		return ctrl.Result{RequeueAfter: reconcile.LowPriorityDelay}, nil
+		return reconcile.ResultAfter(reconcile.LowPriorityDelay), nil
 	}
 	return ctrl.Result{}, nil
 }
@@ -126,7 +126,7 @@ func TestUrgentRequestsPrecedeListedObjects(t *testing.T) {
 		close(d.release)
 		synctest.Wait()
 		NewWithT(t).Expect(d.order).To(Equal([]string{
-			"listed, then changed", "changed", "changed itself", "created", "deleted", "generic", returnsSoon,
+			"changed", "changed itself", "created", "deleted", "generic", "listed, then changed", returnsSoon,
 			"listed", "listed itself", "resynced", "late", failsFirst, returnsLate,
 		}))
 	})

@@ -33,10 +33,10 @@ func TolerateConflicts(reconciler reconcile.Reconciler) reconcile.Reconciler {
 			conflicts.Forget(req)
 		case conflicts.NumRequeues(req) < maxConflicts:
 			ctrl.LoggerFrom(ctx).V(4).Info("Object is outdated, retrying", "cause", err.Error())
-			return ctrl.Result{RequeueAfter: earlierRetry(conflicts.When(req), result.RequeueAfter)}, nil
+			return ResultAfter(earlierRetry(conflicts.When(req), result.RequeueAfter)), nil
 		}
 		if err != nil {
-			return ctrl.Result{}, err // controller-runtime ignores the result of a failed reconcile
+			return ctrl.Result{}, err // controller-runtime ignores the delay, and would use the priority
 		}
 		return result, nil
 	})

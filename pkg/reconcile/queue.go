@@ -14,25 +14,16 @@ import (
 // delay continues work in progress.
 const LowPriorityDelay = 10 * time.Second
 
-// queue puts urgent requests before deferrable ones. The handlers of controller-runtime give the objects of
-// an initial list and of a resync a low priority. Its controllers keep the priority of a requeued object.
-// This queue also gives a low priority to requests with a long delay.
-type queue struct {
-	priorityqueue.PriorityQueue[ctrl.Request]
-}
-
-// NewQueue returns the work queue of a controller.
-func NewQueue(name string, limiter workqueue.TypedRateLimiter[ctrl.Request]) workqueue.TypedRateLimitingInterface[ctrl.Request] {
-	return queue{priorityqueue.New(name, func(o *priorityqueue.Opts[ctrl.Request]) { o.RateLimiter = limiter })}
-}
-
-// AddWithOpts implements priorityqueue.PriorityQueue. An event that arrives before the delay ends raises the
-// priority again.
-func (q queue) AddWithOpts(o priorityqueue.AddOpts, requests ...ctrl.Request) {
-	if o.After >= LowPriorityDelay {
-		o.Priority = ptr.To(handler.LowPriority)
+// ResultAfter returns the result that requeues an object after a delay; a delay of zero requests no requeue. After
+// [LowPriorityDelay] or later, the object waits behind urgent ones, as the objects of an initial list and of a
+// resync do. An event that arrives before the delay ends raises the priority again. A result without a priority
+// keeps the current one.
+func ResultAfter(delay time.Duration) ctrl.Result {
+	result := ctrl.Result{RequeueAfter: delay}
+	if delay >= LowPriorityDelay {
+		result.Priority = ptr.To(handler.LowPriority)
 	}
-	q.PriorityQueue.AddWithOpts(o, requests...)
+	return result
 }
 
 // AddLowPriority adds requests to the queue of a controller, behind urgent ones.

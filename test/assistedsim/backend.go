@@ -117,6 +117,7 @@ type cluster struct {
 	name             string
 	spec             hiveext.AgentClusterInstallSpec
 	overrides        string
+	ignoredOfHosts   []string
 	releaseImage     string
 	kubeconfigSecret string
 	hold             bool

@@ -168,7 +168,10 @@ func (c *cluster) acceptChanges(cd *hivev1.ClusterDeployment, aci *hiveext.Agent
 		next.Proxy = nil
 	}
 	c.name, c.spec = cd.Spec.ClusterName, next
-	return c.override(aci.Annotations[assisted.InstallConfigOverridesAnnotation])
+	if err := c.override(aci.Annotations[assisted.InstallConfigOverridesAnnotation]); err != nil {
+		return err
+	}
+	return c.ignoreValidations(aci)
 }
 
 // refuseUpdate returns an error for changes that a registered cluster does not support.

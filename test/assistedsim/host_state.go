@@ -119,7 +119,7 @@ func (s *Simulator) nextUnbound(h *host) (state, info string, ok bool) {
 // nextBound always passes through insufficient: a newly bound host has reported neither its NTP sources nor its
 // connectivity.
 func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
-	if reason, failing := s.faults.invalid[h.key.Name]; failing {
+	if reason := s.invalid(h); reason != "" {
 		return s.insufficient(h, models.HostStatusInsufficient, reason)
 	}
 	if h.state == models.HostStatusDiscovering {
@@ -132,7 +132,7 @@ func (s *Simulator) nextBound(h *host) (state, info string, ok bool) {
 	if s.hostnameTaken(h) {
 		return s.insufficient(h, models.HostStatusInsufficient, "Hostname "+h.hostname()+" is not unique in cluster")
 	}
-	if c := s.clusters[h.cluster]; c != nil && !h.dayTwo() {
+	if c := s.clusters[h.cluster]; c != nil && !h.dayTwo() && !s.ignores(h, models.HostValidationIDBelongsToMachineCidr) {
 		if failing := outsideMachineNetworks(c, h); failing != "" {
 			return s.insufficient(h, models.HostStatusInsufficient, failing)
 		}
@@ -165,7 +165,7 @@ func (s *Simulator) nextPrepared(h *host, c *cluster) (state, info string, ok bo
 	preparing, installs := c.state == models.ClusterStatusPreparingForInstallation, c.installingNow()
 	switch h.state {
 	case models.HostStatusKnown:
-		if reason, failing := s.faults.invalid[h.key.Name]; failing && c.waiting() {
+		if reason := s.invalid(h); reason != "" && c.waiting() {
 			return s.insufficient(h, models.HostStatusInsufficient, reason)
 		}
 		return models.HostStatusPreparingForInstallation, infoHostPreparing, preparing

@@ -44,6 +44,9 @@ func agentInventory(in *models.Inventory) HostInventory {
 	for _, disk := range in.Disks {
 		out.Disks = append(out.Disks, agentDisk(disk))
 	}
+	for _, gpu := range in.Gpus {
+		out.Gpus = append(out.Gpus, aiv1beta1.HostGPU{VendorID: gpu.VendorID, DeviceID: gpu.DeviceID})
+	}
 	return out
 }
 

@@ -121,6 +121,7 @@ type HostInventory struct {
 	Cpu          HostCPU              `json:"cpu,omitempty"`
 	Interfaces   []HostInterface      `json:"interfaces,omitempty"`
 	Disks        []HostDisk           `json:"disks,omitempty"`
+	Gpus         []aiv1beta1.HostGPU  `json:"gpus,omitempty"`
 	Boot         HostBoot             `json:"boot,omitempty"`
 	SystemVendor HostSystemVendor     `json:"systemVendor,omitempty"`
 }

@@ -255,6 +255,11 @@ func (in *HostInventory) DeepCopyInto(out *HostInventory) {
 			(*in)[i].DeepCopyInto(&(*out)[i])
 		}
 	}
+	if in.Gpus != nil {
+		in, out := &in.Gpus, &out.Gpus
+		*out = make([]v1beta1.HostGPU, len(*in))
+		copy(*out, *in)
+	}
 	out.Boot = in.Boot
 	out.SystemVendor = in.SystemVendor
 }

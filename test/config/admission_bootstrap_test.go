@@ -196,6 +196,10 @@ func openshiftAssistedConfigAdmissions() admissions {
 			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io/x: y}}`,
 			refused: "agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them",
 		},
+		"the label of the Agent that names its InfraEnv": {
+			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io: y}}`,
+			refused: "agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them",
+		},
 		"kernel argument with a blank": {
 			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
 			refused: "spec.kernelArguments[0].value",
@@ -281,6 +285,19 @@ metadata: {name: worker}
 		"role of a control-plane host": {
 			change:  `spec: {template: {spec: {role: Arbiter}}}`,
 			refused: "role is for control-plane Machines: remove it, and set spec.arbiter of the OpenshiftAssistedControlPlane",
+		},
+		"GPUs": {change: `spec: {template: {spec: {hostRequirements: {gpus: [{minCount: 2, vendorID: 10de, deviceID: "2330"}]}}}}`},
+		"GPU of no vendor": {
+			change:  `spec: {template: {spec: {hostRequirements: {gpus: [{minCount: 1}]}}}}`,
+			refused: "gpus[0].vendorID: Required value",
+		},
+		"no number of GPUs": {
+			change:  `spec: {template: {spec: {hostRequirements: {gpus: [{vendorID: 10de}]}}}}`,
+			refused: "gpus[0].minCount: Required value",
+		},
+		"GPU of a vendor by name": {
+			change:  `spec: {template: {spec: {hostRequirements: {gpus: [{minCount: 1, vendorID: amd1}]}}}}`,
+			refused: "gpus[0].vendorID",
 		},
 		"zero CPU cores": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,

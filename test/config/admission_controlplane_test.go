@@ -385,7 +385,36 @@ func controlPlaneSettingsAdmissions() admissions {
 			change:  `spec: {replicas: 3, config: {apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.4], externalPlatform: {name: metal-stack}}}`,
 			refused: "a cluster on an external platform has no VIPs",
 		},
-		"unknown capability set":  {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
+		"unknown capability set": {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
+		"NTP servers":            {change: `spec: {config: {ntpSources: [ntp.example.com, "fd00::1"]}}`},
+		"two NTP servers in one item": {
+			change:  `spec: {config: {ntpSources: ["a.example.com,b.example.com"]}}`,
+			refused: "spec.config.ntpSources[0]: Invalid value",
+		},
+		"ignored validations": {
+			change: `spec: {config: {ignoredValidations: {cluster: [ntp-server-configured], hosts: [has-memory-for-role, ntp-synced]}}}`,
+		},
+		"no ignored validation": {change: `spec: {config: {ignoredValidations: {}}}`, refused: "should have at least 1 properties"},
+		"validation of the cluster that cannot be ignored": {
+			change:  `spec: {config: {ignoredValidations: {cluster: [pull-secret-set]}}}`,
+			refused: "assisted-service cannot ignore api-vips-defined,",
+		},
+		"validation of hosts that cannot be ignored": {
+			change:  `spec: {config: {ignoredValidations: {hosts: [hostname-unique]}}}`,
+			refused: "assisted-service cannot ignore connected,",
+		},
+		"validation of hosts that do not belong to the cluster yet": {
+			change:  `spec: {config: {ignoredValidations: {hosts: [has-min-memory]}}}`,
+			refused: "must pass before a host is bound to the cluster, and cannot be ignored: remove them",
+		},
+		"all validations": {
+			change:  `spec: {config: {ignoredValidations: {hosts: [all]}}}`,
+			refused: "name each validation to ignore instead of all",
+		},
+		"several validations in one item": {
+			change:  `spec: {config: {ignoredValidations: {hosts: ["ntp-synced,connected"]}}}`,
+			refused: "spec.config.ignoredValidations.hosts[0]: Invalid value",
+		},
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML": {
 			change:  `spec: {config: {installConfigOverride: 'networking: {}'}}`,
@@ -482,6 +511,15 @@ func controlPlaneUpdateAdmissions() admissions {
 		},
 		"registry mirrors once installed": {
 			before: in("Installed", ""), change: in("Installed", `, spec: {config: {imageRegistryRef: {name: m}}}`), refused: settings,
+		},
+		"NTP servers once installed": {
+			before: in("Installed", ""), change: in("Installed", `, spec: {config: {ntpSources: [ntp.example.com]}}`),
+			refused: "the installation has started: change the NTP servers by a MachineConfig",
+		},
+		"ignored validations once installed": {
+			before:  in("Installed", `, spec: {config: {ignoredValidations: {hosts: [ntp-synced]}}}`),
+			change:  in("Installed", `, spec: {config: {ignoredValidations: {hosts: [has-memory-for-role]}}}`),
+			refused: "the installation has started: ignoredValidations cannot change any more",
 		},
 		"hold reverted while preparing": {
 			before: in("Preparing", `, spec: {config: {holdInstallation: true}}`),

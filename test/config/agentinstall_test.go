@@ -26,6 +26,8 @@ var agentInstallKinds = map[string]any{
 // newerFields are fields of our types that the assisted-service of test/tools/crds does not have yet.
 var newerFields = map[string]string{
 	"InfraEnv spec.ntpSources": "array", "InfraEnv spec.ntpSources[]": "string", "InfraEnv spec.networkDiscoveryDelaySeconds": "integer",
+	"Agent status.inventory.gpus": "array", "Agent status.inventory.gpus[]": "object", "Agent status.inventory.gpus[].vendorID": "string",
+	"Agent status.inventory.gpus[].deviceID": "string",
 }
 
 // TestAgentInstallFields compares each field of our types with the CRDs of assisted-service. A decoder ignores a field with

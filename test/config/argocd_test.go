@@ -204,7 +204,7 @@ var arrivingLater = []string{
 }
 
 // harmless are reasons that are reported immediately but do not block, or only give advice.
-var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsLagging"}
+var passing = []string{"HostInstalled", "DeletingAgent", "DeletingInfraEnv", "PreflightWarnings", "HostsLagging", "ValidationsIgnored"}
 
 // retried are reasons of operations that other components retry automatically, mostly with success.
 var retried = []string{"HostFailed"}

@@ -30,7 +30,6 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
-	own "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
@@ -236,13 +235,12 @@ func arriving(requests <-chan ctrl.Request) source.Func {
 	}
 }
 
-// runController runs a controller with one of our queues until the test ends. Each second reconcile fails.
+// runController runs a controller until the test ends. Each second reconcile fails.
 func runController(t *testing.T, name string, requests <-chan ctrl.Request) {
 	t.Helper()
 	g := NewWithT(t)
 	fails := false
 	c, err := controller.NewUnmanaged(name, controller.Options{
-		NewQueue:           own.NewQueue,
 		SkipNameValidation: ptr.To(true),
 		Reconciler: reconcile.Func(func(context.Context, ctrl.Request) (ctrl.Result, error) {
 			if fails = !fails; fails {

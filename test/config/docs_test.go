@@ -78,7 +78,7 @@ func TestEveryAnnotationIsDocumented(t *testing.T) {
 	g.Expect(found).To(BeNumerically(">", 15))
 	for _, annotation := range []string{
 		metal3.HostnameAnnotation, metal3.RoleAnnotation, metal3.InstallerArgsAnnotation,
-		metal3.IgnitionAnnotation, metal3.NodeLabelAnnotationPrefix + "<key>",
+		metal3.IgnitionAnnotation, metal3.NodeLabelAnnotationPrefix + "<key>", metal3.AgentLabelAnnotationPrefix + "<key>",
 	} {
 		g.Expect(string(content)).To(ContainSubstring("| `" + annotation + "` |"))
 	}

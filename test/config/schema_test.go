@@ -65,7 +65,7 @@ var loadSchemas = sync.OnceValues(func() (schemas, error) {
 		return nil, err
 	}
 	all := schemas{}
-	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "config/crd/bases"),
+	for _, dir := range append(slices.Clone(ourCRDs), filepath.Join(core, "core/config/crd/bases"),
 		filepath.Join(metal3, "config/crd/bases"), filepath.Join(operator, "config/base/crds/bases"), "../plainmetal/crd") {
 		crds, err := readCRDs(dir)
 		if err != nil {

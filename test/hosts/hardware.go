@@ -38,7 +38,13 @@ type Hardware struct {
 	MemoryBytes int64
 	NICs        []NIC
 	Disks       []Disk
+	// GPUs are graphics controllers, including that of the BMC. The inspection of the Bare Metal Operator does not find
+	// them.
+	GPUs []GPU
 }
+
+// GPU is a graphics controller by its PCI IDs, such as 10de and 2330.
+type GPU struct{ VendorID, DeviceID string }
 
 // NIC is a network interface.
 type NIC struct {
@@ -199,6 +205,9 @@ func (h Hardware) Inventory() *models.Inventory {
 		})
 		inventory.Routes = append(inventory.Routes, n.defaultRoutes()...)
 	}
+	for _, gpu := range h.GPUs {
+		inventory.Gpus = append(inventory.Gpus, &models.Gpu{VendorID: gpu.VendorID, DeviceID: gpu.DeviceID})
+	}
 	for _, d := range h.Disks {
 		inventory.Disks = append(inventory.Disks, d.inventory())
 	}
@@ -227,7 +236,7 @@ func (h Hardware) clone() Hardware {
 	for i := range h.NICs {
 		h.NICs[i].Addresses = slices.Clone(h.NICs[i].Addresses)
 	}
-	h.Disks = slices.Clone(h.Disks)
+	h.Disks, h.GPUs = slices.Clone(h.Disks), slices.Clone(h.GPUs)
 	return h
 }
 

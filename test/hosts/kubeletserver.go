@@ -15,8 +15,7 @@ import (
 	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/kubelet/pkg/cri/streaming/portforward"
+	"k8s.io/cri-streaming/pkg/streaming/portforward"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 )
@@ -186,7 +185,7 @@ func (k *kubeletServer) handler() http.Handler {
 			http.Error(w, "pod not found", http.StatusNotFound)
 			return
 		}
-		portforward.ServePortForward(w, r, k, r.PathValue("pod"), types.UID(r.PathValue("uid")), &portforward.V4Options{},
+		portforward.ServePortForward(w, r, k, r.PathValue("pod"), r.PathValue("uid"), &portforward.V4Options{},
 			streamIdleTimeout, streamCreationTimeout, portforward.SupportedProtocols)
 	}
 	mux.HandleFunc("/portForward/{namespace}/{pod}", forward)
@@ -195,7 +194,7 @@ func (k *kubeletServer) handler() http.Handler {
 }
 
 // PortForward connects a stream with a port of the pod, which is in the network of the host.
-func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ types.UID, port int32, stream io.ReadWriteCloser) error {
+func (k *kubeletServer) PortForward(ctx context.Context, _ string, _ string, port int32, stream io.ReadWriteCloser) error {
 	conn, err := k.site.Dial(ctx, net.JoinHostPort(k.address, strconv.Itoa(int(port))))
 	if err != nil {
 		return err

@@ -90,6 +90,7 @@ const (
 	TooFewHostsReason                     = "TooFewHosts"
 	NMStateConfigMismatchReason           = "NMStateConfigMismatch"
 	HostFailedReason                      = "HostFailed"
+	HostUnhealthyReason                   = "HostUnhealthy"
 	HostUnmanagedReason                   = "HostUnmanaged"
 	NotDeletingReason                     = "NotDeleting"
 	DeletingAgentReason                   = "DeletingAgent"

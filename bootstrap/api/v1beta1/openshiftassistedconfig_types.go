@@ -119,9 +119,11 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AdditionalNTPSources []string `json:"additionalNTPSources,omitempty"`
 
-	// ntpSources are host names or IP addresses of the only NTP servers that the host uses. They replace the servers of
-	// DHCP, of the image and of additionalNTPSources. 1 to 16. The field needs an assisted-service from 2026 or newer.
-	// With an older one the host is not discovered, and the condition DiscoveryImageReady reports the cause.
+	// ntpSources are host names or IP addresses of the only NTP servers that the host uses until it is bound to its
+	// cluster. They replace the servers of DHCP, of the image and of additionalNTPSources. For installed hosts see
+	// spec.config.ntpSources of the OpenshiftAssistedControlPlane. 1 to 16. The field needs an assisted-service from
+	// August 2026 or newer. With an older one the host is not discovered, and the condition DiscoveryImageReady reports
+	// the cause.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -218,7 +220,7 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16
 	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && k.matches('^([a-z0-9]([a-z0-9.-]*[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$'))",message="the keys of agentLabels must be label keys, such as example.com/rack"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains('agent-install.openshift.io/'))",message="agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.contains('agent-install.openshift.io'))",message="agentLabels of agent-install.openshift.io are reserved for assisted-service: remove them"
 	AgentLabels map[string]LabelValue `json:"agentLabels,omitempty"`
 
 	// mirrorRegistryRef names a ConfigMap in the same namespace with the registry mirrors of the discovery agent. Its
@@ -416,6 +418,40 @@ type HostRequirements struct {
 	// are large enough, in the same order as assisted-service.
 	// +optional
 	MinDiskSize *resource.Quantity `json:"minDiskSize,omitempty"`
+
+	// gpus are the GPUs that the host must have: each item is a minimum number of GPUs of one kind. They are compared
+	// with the inventory of the Agent before the host is bound. The inspection of a BareMetalHost does not find GPUs. The
+	// field needs an assisted-service from January 2026 or newer. An older one reports no GPUs, and no host is bound. 1
+	// to 8.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	GPUs []GPURequirement `json:"gpus,omitempty"`
+}
+
+// GPURequirement is a minimum number of GPUs of one vendor. The vendor is required because an inventory lists the
+// graphics controllers of BMCs as GPUs, too.
+type GPURequirement struct {
+	// minCount is the minimum number of GPUs.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	MinCount int32 `json:"minCount,omitempty"`
+
+	// vendorID is the PCI ID of the vendor: "10de" for NVIDIA, "1002" for AMD, "8086" for Intel. Quote the digits in
+	// YAML.
+	// +required
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{4}$`
+	VendorID string `json:"vendorID,omitempty"`
+
+	// deviceID is the PCI ID of the model, such as "2330". When omitted, all GPUs of the vendor count.
+	// +optional
+	// +kubebuilder:validation:MinLength=4
+	// +kubebuilder:validation:MaxLength=4
+	// +kubebuilder:validation:Pattern=`^[0-9a-f]{4}$`
+	DeviceID string `json:"deviceID,omitempty"`
 }
 
 // RootDeviceHints select a disk of a host. The hints have the meaning of the root device hints of a BareMetalHost.

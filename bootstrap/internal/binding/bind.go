@@ -230,6 +230,7 @@ func (b *Binder) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error)
 // applyAgent applies the settings of the Agent. It returns false if the API server refuses the settings.
 func (b *Binder) applyAgent(ctx context.Context, s *scope.Scope, stage string, bind, approve bool) (bool, error) {
 	applied := desired.Agent(s.Agent, s.Wanted, bind, approve)
+	applied.Labels = agentLabels(s.Facts)
 	if s.Fencing.Source != "" {
 		applied.Annotations = map[string]string{desired.FencingAnnotation: s.Fencing.Source}
 	}

@@ -232,6 +232,12 @@ func TestAgentSpec(t *testing.T) {
 				And(ContainSubstring("data:,host"), Not(ContainSubstring("data:,config")), ContainSubstring(`"version":"3.2.0"`)),
 			),
 		)},
+		"enough GPUs": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{
+				{MinCount: 2, VendorID: "10de"}, {MinCount: 1, VendorID: "10de", DeviceID: "20b5"},
+			}}
+			h.agent.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "10DE", DeviceID: "2330"}, {VendorID: "10DE", DeviceID: "20B5"}}
+		}, HaveField("Role", BeEquivalentTo("master"))},
 		"a host of any role": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.RoleAnnotation: "auto-assign"}
 		}, HaveField("Role", BeEquivalentTo("master"))},
@@ -369,6 +375,12 @@ func TestInvalidAgentSettings(t *testing.T) {
 		"invalid label of the host": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.NodeLabelAnnotationPrefix + "a": "b c"}
 		}, bootstrapv1.InvalidConfigurationReason, `"b c" cannot be the value of a label`},
+		"invalid label of the Agent": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.AgentLabelAnnotationPrefix + "a": "b c"}
+		}, bootstrapv1.InvalidConfigurationReason, `"b c" cannot be the value of a label`},
+		"label of the Agent by which its InfraEnv is found": {func(h *identified) {
+			h.Host.Annotations = map[string]string{metal3.AgentLabelAnnotationPrefix + aiv1beta1.InfraEnvNameLabel: "other"}
+		}, bootstrapv1.InvalidConfigurationReason, "the label infraenvs.agent-install.openshift.io is reserved for assisted-service"},
 		"invalid hostname of the host": {func(h *identified) {
 			h.Host.Annotations = map[string]string{metal3.HostnameAnnotation: "Rack_1"}
 		}, bootstrapv1.InvalidConfigurationReason, "set the annotation bmac.agent-install.openshift.io/hostname of BareMetalHost"},
@@ -400,6 +412,19 @@ func TestInvalidAgentSettings(t *testing.T) {
 				MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti")),
 			}
 		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores (needs 32); it has 32768 MiB of usable memory (needs 64Gi); no disk"},
+		"no GPU, in an inventory that lists the graphics of the BMC": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{{MinCount: 1, VendorID: "10de"}}}
+			h.agent.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "1a03", DeviceID: "2000"}}
+		}, bootstrapv1.HostBelowRequirementsReason, "it has 0 GPUs of PCI vendor 10de (needs 1)"},
+		"no GPU is reported, as by an older assisted-service": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{{MinCount: 1, VendorID: "10de"}}}
+		}, bootstrapv1.HostBelowRequirementsReason, "assisted-service reports no GPU of it (needs 1 of PCI vendor 10de): the host has none, or"},
+		"a GPU of another model": {func(h *identified) {
+			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{
+				{MinCount: 1, VendorID: "10de"}, {MinCount: 2, VendorID: "10de", DeviceID: "2330"},
+			}}
+			h.agent.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "10de", DeviceID: "2330"}, {VendorID: "10de", DeviceID: "20b5"}}
+		}, bootstrapv1.HostBelowRequirementsReason, "spec.hostRequirements: it has 1 GPU of PCI vendor 10de and device 2330 (needs 2)"},
 		"too small, and bound by another client": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32}
 			h.agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}

@@ -10,6 +10,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -34,6 +35,7 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 	if _, err := installationDisk(f, agent); err != nil && wanted.MinDiskSize != nil && rootDeviceHintsMatch(f, agent) {
 		missing = append(missing, err.Error())
 	}
+	missing = append(missing, missingGPUs(wanted.GPUs, inventory.Gpus)...)
 	if len(missing) == 0 {
 		return nil
 	}
@@ -41,6 +43,24 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 		bootstrapv1.HostBelowRequirementsReason,
 		fmt.Sprintf("the host is below spec.hostRequirements: %s", strings.Join(missing, "; ")),
 	}
+}
+
+// missingGPUs returns which GPUs are missing. An assisted-service from before January 2026 reports none of any host
+// (its agent_types.go).
+func missingGPUs(wanted []bootstrapv1.GPURequirement, found []aiv1beta1.HostGPU) []string {
+	var missing []string
+	for _, w := range wanted {
+		kind := strings.TrimSuffix(fmt.Sprintf("PCI vendor %s and device %s", w.VendorID, w.DeviceID), " and device ")
+		switch count := assisted.CountGPUs(found, w.VendorID, w.DeviceID); {
+		case count >= int(w.MinCount):
+		case len(found) == 0:
+			missing = append(missing, fmt.Sprintf("assisted-service reports no GPU of it (needs %d of %s): the host has none, or "+
+				"assisted-service is from before January 2026", w.MinCount, kind))
+		default:
+			missing = append(missing, fmt.Sprintf("it has %s of %s (needs %d)", english.Plural(count, "GPU", ""), kind, w.MinCount))
+		}
+	}
+	return missing
 }
 
 // installationDisk returns the ID of the disk to install to; "" if assisted-service may choose.

@@ -59,8 +59,22 @@ func settingsOf(f *facts.Facts) (hostSettings, error) {
 			}
 			settings.labels[label] = annotations[key]
 		}
+		if label, is := strings.CutPrefix(key, metal3.AgentLabelAnnotationPrefix); is {
+			if problem := invalidAgentLabel(label, annotations[key]); problem != "" {
+				return settings, invalid("annotation %s of BareMetalHost %s: %s", key, f.Host.Name, problem)
+			}
+		}
 	}
 	return settings, nil
+}
+
+// invalidAgentLabel returns why an Agent cannot get a label; "" if it can. The labels of assisted-service name the
+// InfraEnv and the cluster of an Agent.
+func invalidAgentLabel(key, value string) string {
+	if aiv1beta1.IsServiceLabel(key) {
+		return fmt.Sprintf("the label %s is reserved for assisted-service: remove the annotation", key)
+	}
+	return invalidLabel(key, value)
 }
 
 // HostnameSource returns where the name of the host and its Node is set, for messages.

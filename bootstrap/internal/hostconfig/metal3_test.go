@@ -16,6 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // TestBareMetalHostsAreInstalledLater: the manager was started before the Bare Metal Operator was installed.
@@ -82,4 +84,35 @@ func TestMetadataOfHost(t *testing.T) {
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.Hostname).To(Equal("r7-7"))
 	w.Expect(w.agent("a").Spec.NodeLabels).To(HaveKeyWithValue("row", "12"))
+}
+
+// TestAgentLabelsOfBareMetalHost: the labels are applied once, also after a restart, until their annotation is removed.
+// assisted-service has set the labels of the config, which precede those of the BareMetalHost.
+func TestAgentLabelsOfBareMetalHost(t *testing.T) {
+	w := booted(t)
+	config, host := w.config(), read(w, "rack1-u7", &metal3.Host{})
+	w.change(config, func() { config.Spec.AgentLabels = map[string]bootstrapv1.LabelValue{"site": "config"} })
+	w.change(host, func() {
+		host.Annotations = map[string]string{
+			metal3.AgentLabelAnnotationPrefix + "example.com/rack": "r1", metal3.AgentLabelAnnotationPrefix + "site": "host",
+		}
+	})
+	agent := discovered("a", "m", bootMAC)
+	agent.Labels["site"] = "config"
+	w.create(agent)
+	w.reconcile()
+	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "bound")
+	w.Expect(w.agent("a").Labels).To(And(
+		HaveKeyWithValue("example.com/rack", "r1"), HaveKeyWithValue("site", "config"), HaveKeyWithValue(aiv1beta1.InfraEnvNameLabel, "m"),
+	))
+
+	w.reconcile()
+	bound := w.agent("a").ResourceVersion
+	w.restart()
+	w.reconcile()
+	w.Expect(w.agent("a").ResourceVersion).To(Equal(bound), "nothing is applied again")
+
+	w.change(host, func() { delete(host.Annotations, metal3.AgentLabelAnnotationPrefix+"example.com/rack") })
+	w.reconcile()
+	w.Expect(w.agent("a").Labels).To(And(Not(HaveKey("example.com/rack")), HaveKeyWithValue("site", "config")))
 }

@@ -175,7 +175,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	// Every path reports conditions and status, with one patch at most.
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, failure))
-		result.RequeueAfter = s.Again.Delay()
+		result = reconcile.ResultAfter(s.Again.Delay())
 	}()
 	failure = r.advance(ctx, s)
 	return result, failure

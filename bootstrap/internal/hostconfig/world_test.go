@@ -89,14 +89,14 @@ func newScheme(t *testing.T) *runtime.Scheme {
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{WithT: NewWithT(t), t: t, events: record.NewFakeRecorder(100), clock: time.Now()}
-	builder := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objects...).
+	scheme := newScheme(t)
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
-		WithReturnManagedFields().
-		WithInterceptorFuncs(w.counting())
+		WithReturnManagedFields()
 	for _, i := range informer.Indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
-	w.WithWatch = builder.Build()
+	w.WithWatch = kubetest.BuildClient(builder, scheme, w.counting())
 	w.restart()
 	return w
 }

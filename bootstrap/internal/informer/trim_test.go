@@ -139,16 +139,18 @@ func TestCachedHostKeepsReadFields(t *testing.T) {
 		metal3.RoleAnnotation:                  "master",
 		metal3.InstallerArgsAnnotation:         "[]",
 		metal3.IgnitionAnnotation:              "{}",
-		metal3.NodeLabelAnnotationPrefix + "a": "b",
-		"baremetalhost.metal3.io/paused":       "",
+		metal3.NodeLabelAnnotationPrefix + "a": "b", metal3.AgentLabelAnnotationPrefix + "a": "b",
+		"baremetalhost.metal3.io/paused": "",
 	}
 	kept.Status.ErrorType, kept.Status.ErrorMessage = "power management error", "no BMC"
 	kept.Status.Provisioning.State, kept.Status.PoweredOn = "provisioned", true
 	kept.Status.History.Provision.End = "2026-01-01T00:00:00Z"
+	kept.Status.Conditions = []metal3.Condition{{Type: "Healthy", Status: "False", Reason: "Warning"}}
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
 	whole.Labels, whole.OwnerReferences = large, []metav1.OwnerReference{{Name: "m"}}
 	whole.Status.HardwareDetails.RAMMebibytes = 1 << 10
+	whole.Status.Conditions = append([]metal3.Condition{{Type: "Ready", Status: "False"}}, kept.Status.Conditions...)
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}, {MAC: "02:00:00:00:00:02"}}
 	NewWithT(t).Expect(trimHost(whole)).To(Equal(kept))
 	NewWithT(t).Expect(trimHost(kept)).To(Equal(kept), "unchanged by a second trim")
@@ -167,8 +169,10 @@ func TestCachedFreeHostKeepsSelectionFields(t *testing.T) {
 		RAMMebibytes: 1 << 10,
 		Storage:      []metal3.Disk{{SizeBytes: 2}},
 	}
+	kept.Status.Conditions = []metal3.Condition{{Type: "Healthy", Status: "False", Reason: "CriticalError"}}
 	whole := kept.DeepCopy()
 	maps.Copy(whole.Annotations, large)
+	whole.Status.Conditions = append(whole.Status.Conditions, metal3.Condition{Type: "Ready", Status: "False"})
 	whole.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 	whole.Status.HardwareDetails.NIC = []metal3.NIC{{MAC: sample.BootMAC}, {MAC: sample.BootMAC}}
 	whole.Status.HardwareDetails.Storage = []metal3.Disk{{SizeBytes: 1}, {SizeBytes: 2}}
@@ -272,12 +276,15 @@ func TestCachedAgentKeepsReadFields(t *testing.T) {
 	whole.Status.Progress.CurrentStage = aiv1beta1.HostStageJoined
 	whole.Status.Progress.StageStartTime, whole.Status.Progress.InstallationPercentage = &metav1.Time{Time: time.Unix(1, 0)}, 88
 	whole.Status.DebugInfo.StateInfo, whole.Status.Inventory.SystemVendor.SerialNumber = "info", "S1"
+	whole.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "10de"}}
 	whole.Status.Conditions = append(
 		whole.Status.Conditions,
 		sampleCondition("Other", corev1.ConditionTrue),
 		sampleCondition(aiv1beta1.InstalledCondition, corev1.ConditionFalse),
 	)
+	whole.Labels["example.com/rack"] = "r1" // possibly applied by us
 	waiting := whole.DeepCopy()
+	whole.Labels["inventory.agent-install.openshift.io/cpu-architecture"] = "x86_64"
 	waiting.Status.Inventory.Interfaces[0].IPV4Addresses = nil
 	waiting.Annotations, waiting.ManagedFields = map[string]string{assisted.SkipSpokeCleanupAnnotation: ""}, []metav1.ManagedFieldsEntry{ours}
 	conditions := whole.Status.Conditions
@@ -294,11 +301,12 @@ func TestCachedAgentKeepsReadFields(t *testing.T) {
 	}
 	conditions = whole.Status.Conditions
 	approved := waiting.DeepCopy()
-	approved.ManagedFields = nil
+	approved.ManagedFields, approved.Labels = nil, map[string]string{aiv1beta1.InfraEnvNameLabel: "m"}
 	approved.Status.Role, approved.Status.InstallationDiskID, approved.Status.Conditions = "", "", conditions[2:6]
 	approved.Spec.IgnitionConfigOverrides, approved.Spec.Approved = "{}", true
 	inventory := &approved.Status.Inventory
 	inventory.Hostname, inventory.Disks, inventory.Memory, inventory.Cpu = "", nil, aiv1beta1.HostMemory{}, aiv1beta1.HostCPU{}
+	inventory.Gpus = nil
 	g.Expect(TrimAgent(whole)).To(Equal(approved), "nothing more is applied")
 
 	for _, state := range []string{"installed", "added-to-existing-cluster"} {

@@ -60,6 +60,7 @@ func trimOwned(kept, host *metal3.Host, consumer types.NamespacedName) {
 		kept.Labels = kube.SelectKeys(host.Labels, metal3.RestoreLabel)
 	}
 	kept.Status.Provisioning.State, kept.Status.PoweredOn = kube.Intern(host.Status.Provisioning.State), host.Status.PoweredOn
+	kept.Status.Conditions = metal3.Unhealthy(host)
 	kept.Status.History.Provision.End = host.Status.History.Provision.End
 }
 
@@ -78,6 +79,7 @@ func trimFree(kept, host *metal3.Host) {
 		return
 	}
 	kept.Labels, kept.Spec.BMC = host.Labels, host.Spec.BMC
+	kept.Status.Conditions = metal3.Unhealthy(host)
 	for key, value := range kube.SelectKeys(host.Annotations, metal3.FencingCredentialsAnnotation, metal3.HostnameAnnotation) {
 		metav1.SetMetaDataAnnotation(&kept.ObjectMeta, key, value)
 	}
@@ -129,12 +131,17 @@ func TrimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 		return trimApproved(kept, agent)
 	}
 	kept.Spec, kept.ManagedFields = agent.Spec, apply.Own(writer.FieldOwner, agent.ManagedFields)
+	for key, value := range agent.Labels { // possibly applied by us
+		if !aiv1beta1.IsServiceLabel(key) {
+			metav1.SetMetaDataLabel(&kept.ObjectMeta, key, value)
+		}
+	}
 	status.Role, status.InstallationDiskID = found.Role, found.InstallationDiskID
 	status.DebugInfo.StateInfo = found.DebugInfo.StateInfo
 	status.Conditions = trimConditions(found.Conditions, readConditions)
 	inventory := &status.Inventory
 	inventory.Hostname, inventory.Memory, inventory.Disks = found.Inventory.Hostname, found.Inventory.Memory, found.Inventory.Disks
-	inventory.Cpu.Count = found.Inventory.Cpu.Count
+	inventory.Cpu.Count, inventory.Gpus = found.Inventory.Cpu.Count, found.Inventory.Gpus
 	return kept
 }
 

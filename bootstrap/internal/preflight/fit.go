@@ -34,8 +34,8 @@ func mismatch(f *facts.Facts, host *metal3.Host, selector labels.Selector, from 
 	return unsuitable(f, host)
 }
 
-// unsuitable returns why a host would be discovered but not bound, for reasons that CAPM3 does not check; ""
-// if there is none.
+// unsuitable returns why a host would be discovered but not bound, or why its installation would probably fail. CAPM3
+// does not check these reasons. It returns "" if there is none.
 func unsuitable(f *facts.Facts, host *metal3.Host) string {
 	if reason := serverConflict(f, host); reason != "" {
 		return bound.Cause(reason)
@@ -46,6 +46,9 @@ func unsuitable(f *facts.Facts, host *metal3.Host) string {
 	if reason := desired.HostnameProblem(f, host); reason != "" {
 		return assisted.RedactURLs(reason)
 	}
+	if metal3.CriticalHealth(host) {
+		return criticalHealth
+	}
 	if !hostrole.Fenced(f) {
 		return ""
 	}
@@ -54,6 +57,9 @@ func unsuitable(f *facts.Facts, host *metal3.Host) string {
 	}
 	return ""
 }
+
+// criticalHealth is why a host does not fit whose server cannot be trusted with an installation.
+const criticalHealth = "its BMC reports a critical error (condition Healthy)"
 
 // pool holds the hosts from which CAPM3 chooses the host of a Metal3Machine.
 type pool struct {

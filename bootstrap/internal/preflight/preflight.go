@@ -92,6 +92,11 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		)
 	case hostnetwork.Mismatch(f) != "":
 		return unavailable(bootstrapv1.NMStateConfigMismatchReason, hostnetwork.Mismatch(f))
+	case metal3.CriticalHealth(f.Host):
+		return unavailable(bootstrapv1.HostUnhealthyReason, fmt.Sprintf("%s: %s. Repair its server. To use another host, set the annotation "+
+			"capm3.metal3.io/unhealthy on the BareMetalHost and delete the Machine, which wipes this host", host, criticalHealth))
+	case metal3.HealthWarning(f.Host):
+		return available(bootstrapv1.HostChosenReason, host+": its BMC reports a warning (condition Healthy)")
 	}
 	return available(bootstrapv1.HostChosenReason, host)
 }
@@ -179,7 +184,21 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 			metal3.FailureDomainLabel,
 		)
 	}
+	if warned := withWarning(f, fitting); len(warned) > 0 {
+		message += "; the BMC reports a warning (condition Healthy) of: " + list(warned)
+	}
 	return available(bootstrapv1.HostsFitReason, message)
+}
+
+// withWarning returns the hosts whose BMC reports a warning.
+func withWarning(f *facts.Facts, names []string) []string {
+	var warned []string
+	for _, host := range f.Hosts {
+		if slices.Contains(names, host.Name) && metal3.HealthWarning(host) {
+			warned = append(warned, host.Name)
+		}
+	}
+	return warned
 }
 
 // unaddressed returns the hosts without static addresses, if there are NMStateConfigs for other hosts.

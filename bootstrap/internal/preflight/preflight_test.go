@@ -98,6 +98,54 @@ func TestPossibleHosts(t *testing.T) {
 	}
 }
 
+// CAPM3 does not read the health that the BMC reports. A critical error is reported until the host is installed; a
+// warning, such as the loss of a redundant power supply, excludes no host.
+func TestHealthOfHosts(t *testing.T) {
+	unhealthy := func(name, reason string) *metal3.Host {
+		host := free(name, nil)
+		host.Status.Conditions = []metal3.Condition{{Type: "Healthy", Status: "False", Reason: reason}}
+		return host
+	}
+	for situation, tc := range map[string]struct {
+		hosts                   []*metal3.Host
+		before, message         string
+		after, messageOfTheHost string
+		status                  metav1.ConditionStatus
+	}{
+		"critical error": {
+			[]*metal3.Host{unhealthy("a", "CriticalError")},
+			bootstrapv1.NoHostFitsReason,
+			"no BareMetalHost in namespace lab fits: a (its BMC reports a critical error (condition Healthy))",
+			bootstrapv1.HostUnhealthyReason, "BareMetalHost lab/a: its BMC reports a critical error (condition Healthy). Repair its server.",
+			metav1.ConditionFalse,
+		},
+		"critical error of another host": {
+			[]*metal3.Host{free("b", nil), unhealthy("a", "CriticalError")},
+			bootstrapv1.HostsFitReason, "BareMetalHosts that fit: b",
+			bootstrapv1.HostChosenReason, "BareMetalHost lab/b", metav1.ConditionTrue,
+		},
+		"warning": {
+			[]*metal3.Host{unhealthy("a", "Warning"), free("b", nil)},
+			bootstrapv1.HostsFitReason,
+			"BareMetalHosts that fit: a, b; the BMC reports a warning (condition Healthy) of: a",
+			bootstrapv1.HostChosenReason, "BareMetalHost lab/a: its BMC reports a warning (condition Healthy)",
+			metav1.ConditionTrue,
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), waiting(tc.hosts, metal3Machine("m", 0, nil))
+			before := Host(f)
+			f.Host = tc.hosts[0]
+			after := Host(f)
+			g.Expect(before.Reason).To(Equal(tc.before))
+			g.Expect(before.Message).To(Equal(tc.message))
+			g.Expect(after.Reason).To(Equal(tc.after))
+			g.Expect(after.Message).To(HavePrefix(tc.messageOfTheHost))
+			g.Expect(after.Status).To(Equal(tc.status))
+		})
+	}
+}
+
 // assisted-service refuses hostnames of more than 63 characters once the host is bound. A BareMetalHost that
 // would get such a hostname does not fit.
 func TestHostnameIsCheckedBeforePowerOn(t *testing.T) {

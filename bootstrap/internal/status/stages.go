@@ -86,7 +86,7 @@ var otherConditions = []stage{
 		condition: bootstrapv1.HostAvailableCondition,
 		deferrable: []string{
 			bootstrapv1.HostsFitReason, bootstrapv1.HostChosenReason, bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason,
-			bootstrapv1.NMStateConfigMismatchReason,
+			bootstrapv1.NMStateConfigMismatchReason, bootstrapv1.HostUnhealthyReason,
 		},
 		urgent: []string{bootstrapv1.HostFailedReason, bootstrapv1.HostUnmanagedReason},
 	},

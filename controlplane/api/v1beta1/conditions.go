@@ -71,6 +71,10 @@ const (
 	// Otherwise the condition does not exist. It is advisory, and blocks nothing.
 	TopologyUpgradeableCondition = "TopologyUpgradeable"
 
+	// ValidationsEnforcedCondition is False if assisted-service ignores failures of validations, before and after the
+	// installation. Otherwise the condition does not exist. It blocks nothing.
+	ValidationsEnforcedCondition = "ValidationsEnforced"
+
 	// PreflightPassedCondition reports, until the cluster is installed, whether names, addresses and registries of the
 	// cluster are correct as seen from the hub. It is advisory, and blocks nothing.
 	PreflightPassedCondition = "PreflightPassed"
@@ -103,6 +107,7 @@ const (
 	KubernetesVersionMismatchReason       = "KubernetesVersionMismatch"
 	UpgradeConcurrencyTooLowReason        = "UpgradeConcurrencyTooLow"
 	TopologySkipsWorkersReason            = "TopologySkipsWorkers"
+	ValidationsIgnoredReason              = "ValidationsIgnored"
 	WaitingForHostsReason                 = "WaitingForHosts"
 	WorkersNotCreatedReason               = "WorkersNotCreated"
 	InstallationOnHoldReason              = "InstallationOnHold"

@@ -498,6 +498,19 @@ type InstallationConfig struct {
 	// +optional
 	Proxy *bootstrapv1.Proxy `json:"proxy,omitempty"`
 
+	// ntpSources are host names or IP addresses of the only NTP servers of the installed hosts. ntpSources of the
+	// openshiftAssistedConfigSpec apply to a host until it is bound to the cluster. 1 to 16. The field needs an
+	// assisted-service from August 2026 or newer. With an older one no cluster is registered, and the condition Installed
+	// reports the cause. Immutable once the installation has started.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9.:-]+$`
+	NTPSources []string `json:"ntpSources,omitempty"`
+
 	// sshAuthorizedKey is the public SSH key that gives access to the installed hosts as user core. Immutable once the
 	// installation has started.
 	// +optional
@@ -508,6 +521,13 @@ type InstallationConfig struct {
 	// allowed. Immutable once the installation has started.
 	// +optional
 	MastersSchedulable *bool `json:"mastersSchedulable,omitempty"`
+
+	// ignoredValidations are validations of assisted-service that do not block the installation although they fail. Red
+	// Hat does not support such a cluster. The condition ValidationsEnforced names the ignored validations, and exists as
+	// long as the cluster. The field needs an assisted-service from April 2026 or newer: an older one ignores the field.
+	// Immutable once the installation has started.
+	// +optional
+	IgnoredValidations *IgnoredValidations `json:"ignoredValidations,omitempty"`
 
 	// holdInstallation blocks the start of the installation when everything is ready. Set it to false to start the
 	// installation.
@@ -543,6 +563,37 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:MaxLength=65536
 	// +kubebuilder:validation:XValidation:rule="size(self) == 0 || (self.startsWith('{') && self.endsWith('}'))",message="installConfigOverride must be a JSON object"
 	InstallConfigOverride string `json:"installConfigOverride,omitempty"`
+}
+
+// IgnoredValidations are the IDs of validations of assisted-service, as in status.validationsInfo of an
+// AgentClusterInstall and of an Agent.
+// +kubebuilder:validation:MinProperties=1
+type IgnoredValidations struct {
+	// cluster are validations of the cluster, such as ntp-server-configured. 1 to 32.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['api-vips-defined', 'ingress-vips-defined', 'all-hosts-are-ready-to-install', 'sufficient-masters-count', 'pull-secret-set'])",message="assisted-service cannot ignore api-vips-defined, ingress-vips-defined, all-hosts-are-ready-to-install, sufficient-masters-count and pull-secret-set: remove them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v == 'all')",message="name each validation to ignore instead of all"
+	Cluster []string `json:"cluster,omitempty"`
+
+	// hosts are validations of each host of the cluster, such as has-cpu-cores-for-role. assisted-service cannot ignore
+	// validations of a single host. 1 to 32.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=64
+	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['connected', 'has-inventory', 'inventory-not-fully-truncated', 'machine-cidr-defined', 'hostname-unique', 'hostname-valid'])",message="assisted-service cannot ignore connected, has-inventory, inventory-not-fully-truncated, machine-cidr-defined, hostname-unique and hostname-valid: remove them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['media-connected', 'has-min-valid-disks', 'has-min-cpu-cores', 'has-min-memory'])",message="media-connected, has-min-valid-disks, has-min-cpu-cores and has-min-memory must pass before a host is bound to the cluster, and cannot be ignored: remove them"
+	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v == 'all')",message="name each validation to ignore instead of all"
+	Hosts []string `json:"hosts,omitempty"`
 }
 
 // ClusterImageSetReference names a ClusterImageSet.
@@ -877,6 +928,8 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.apiVIPs) == has(oldSelf.spec.config.apiVIPs) && (!has(self.spec.config.apiVIPs) || self.spec.config.apiVIPs == oldSelf.spec.config.apiVIPs) && has(self.spec.config.ingressVIPs) == has(oldSelf.spec.config.ingressVIPs) && (!has(self.spec.config.ingressVIPs) || self.spec.config.ingressVIPs == oldSelf.spec.config.ingressVIPs) && has(self.spec.config.machineNetwork) == has(oldSelf.spec.config.machineNetwork) && (!has(self.spec.config.machineNetwork) || self.spec.config.machineNetwork == oldSelf.spec.config.machineNetwork) && has(self.spec.config.networkType) == has(oldSelf.spec.config.networkType) && (!has(self.spec.config.networkType) || self.spec.config.networkType == oldSelf.spec.config.networkType) && has(self.spec.config.loadBalancer) == has(oldSelf.spec.config.loadBalancer) && (!has(self.spec.config.loadBalancer) || self.spec.config.loadBalancer == oldSelf.spec.config.loadBalancer))",message="apiVIPs, ingressVIPs, machineNetwork, networkType and loadBalancer cannot change once the installation has started"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.clusterName) == has(oldSelf.spec.config.clusterName) && (!has(self.spec.config.clusterName) || self.spec.config.clusterName == oldSelf.spec.config.clusterName))",message="clusterName cannot change once the installation has started"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.hostPrefix) == has(oldSelf.spec.config.hostPrefix) && (!has(self.spec.config.hostPrefix) || self.spec.config.hostPrefix == oldSelf.spec.config.hostPrefix) && has(self.spec.config.externalPlatform) == has(oldSelf.spec.config.externalPlatform) && (!has(self.spec.config.externalPlatform) || self.spec.config.externalPlatform == oldSelf.spec.config.externalPlatform) && has(self.spec.config.hyperthreading) == has(oldSelf.spec.config.hyperthreading) && (!has(self.spec.config.hyperthreading) || self.spec.config.hyperthreading == oldSelf.spec.config.hyperthreading))",message="hostPrefix, externalPlatform and hyperthreading cannot change once the installation has started"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.ignoredValidations) == has(oldSelf.spec.config.ignoredValidations) && (!has(self.spec.config.ignoredValidations) || self.spec.config.ignoredValidations == oldSelf.spec.config.ignoredValidations))",message="the installation has started: ignoredValidations cannot change any more"
+// +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.ntpSources) == has(oldSelf.spec.config.ntpSources) && (!has(self.spec.config.ntpSources) || self.spec.config.ntpSources == oldSelf.spec.config.ntpSources))",message="the installation has started: change the NTP servers by a MachineConfig in the installed cluster instead of ntpSources"
 // +kubebuilder:validation:XValidation:rule="oldSelf.?status.installation.phase.orValue('Pending') == 'Pending' || (has(self.spec.config.proxy) == has(oldSelf.spec.config.proxy) && (!has(self.spec.config.proxy) || self.spec.config.proxy == oldSelf.spec.config.proxy) && has(self.spec.config.diskEncryption) == has(oldSelf.spec.config.diskEncryption) && (!has(self.spec.config.diskEncryption) || self.spec.config.diskEncryption == oldSelf.spec.config.diskEncryption) && has(self.spec.config.capabilities) == has(oldSelf.spec.config.capabilities) && (!has(self.spec.config.capabilities) || self.spec.config.capabilities == oldSelf.spec.config.capabilities) && has(self.spec.config.installConfigOverride) == has(oldSelf.spec.config.installConfigOverride) && (!has(self.spec.config.installConfigOverride) || self.spec.config.installConfigOverride == oldSelf.spec.config.installConfigOverride) && has(self.spec.config.manifestsConfigMapRefs) == has(oldSelf.spec.config.manifestsConfigMapRefs) && (!has(self.spec.config.manifestsConfigMapRefs) || self.spec.config.manifestsConfigMapRefs == oldSelf.spec.config.manifestsConfigMapRefs) && has(self.spec.config.mastersSchedulable) == has(oldSelf.spec.config.mastersSchedulable) && (!has(self.spec.config.mastersSchedulable) || self.spec.config.mastersSchedulable == oldSelf.spec.config.mastersSchedulable) && has(self.spec.config.sshAuthorizedKey) == has(oldSelf.spec.config.sshAuthorizedKey) && (!has(self.spec.config.sshAuthorizedKey) || self.spec.config.sshAuthorizedKey == oldSelf.spec.config.sshAuthorizedKey) && has(self.spec.config.imageRegistryRef) == has(oldSelf.spec.config.imageRegistryRef) && (!has(self.spec.config.imageRegistryRef) || self.spec.config.imageRegistryRef == oldSelf.spec.config.imageRegistryRef))",message="the installation has started: change proxy, diskEncryption, capabilities, manifests, mastersSchedulable, SSH key and registry mirrors in the installed cluster instead"
 type OpenshiftAssistedControlPlane struct {
 	metav1.TypeMeta `json:",inline"`

@@ -167,7 +167,7 @@ func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result
 		return ctrl.Result{}, err
 	}
 	next := conn.visit(ctx, c.Installed(ctx, cluster))
-	return ctrl.Result{RequeueAfter: next}, nil
+	return reconcile.ResultAfter(next), nil
 }
 
 // updateKubeconfig uses the published kubeconfig if it changed. A deleted kubeconfig stays in use: the

@@ -110,7 +110,7 @@ func writtenUpdate(written []metav1.ManagedFieldsEntry) ownFields {
 				Update map[string]any `json:"f:desiredUpdate"`
 			} `json:"f:spec"`
 		}{}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &fields); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
 			continue
 		}
 		_, version := fields.Spec.Update["f:version"]

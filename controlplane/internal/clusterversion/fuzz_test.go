@@ -20,7 +20,7 @@ func FuzzManagedFields(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, fields []byte) {
 		g := NewWithT(t)
-		entry := metav1.ManagedFieldsEntry{Manager: string(fieldOwner), FieldsV1: &metav1.FieldsV1{Raw: fields}}
+		entry := metav1.ManagedFieldsEntry{Manager: string(fieldOwner), FieldsV1: metav1.NewFieldsV1(string(fields))}
 		if ours := writtenUpdate([]metav1.ManagedFieldsEntry{entry}); ours.version || len(ours.risks) > 0 {
 			g.Expect(json.Valid(fields)).To(BeTrue())
 			g.Expect(string(fields)).To(Or(ContainSubstring("version"), ContainSubstring("acceptRisks")))

@@ -117,7 +117,7 @@ func ownsPause(written []metav1.ManagedFieldsEntry) bool {
 		fields := struct {
 			Spec map[string]any `json:"f:spec"`
 		}{}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, owns := fields.Spec["f:paused"]; owns && entry.Manager != string(fieldOwner) {

@@ -183,7 +183,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 	for _, i := range informer.Indexes() {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
-	builder.WithInterceptorFuncs(interceptor.Funcs{
+	stored := kubetest.BuildClient(builder, scheme, interceptor.Funcs{
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			h.recordWrite("create " + obj.GetName())
 			return c.Create(ctx, obj, opts...)
@@ -221,13 +221,14 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 			opts ...client.SubResourcePatchOption,
 		) error {
 			h.recordWrite("patch status " + obj.GetName())
-			if patch.Type() == types.ApplyPatchType {
-				return setMachineCondition(ctx, c, obj)
-			}
 			return c.SubResource(sub).Patch(ctx, obj, patch, opts...)
 		},
+		SubResourceApply: func(ctx context.Context, c client.Client, _ string, obj runtime.ApplyConfiguration,
+			_ ...client.SubResourceApplyOption,
+		) error {
+			return h.setMachineCondition(ctx, c, obj)
+		},
 	})
-	stored := builder.Build()
 	h.Client = stored
 	cached := kubetest.ListByFieldOnly(kubetest.Cached(stored, informer.Cached(), informer.TrimInfra))
 	h.clock, h.cached, h.live = &testClock{now: time.Now}, &switchedClient{cached}, &switchedReader{h.Client}
@@ -279,13 +280,22 @@ func giveVersion(ctx context.Context, c client.Client, applied runtime.ApplyConf
 
 // setMachineCondition replaces server-side apply of a status, for which the fake client drops the rest of the
 // object.
-func setMachineCondition(ctx context.Context, c client.Client, applied client.Object) error {
-	wanted, err := conditions.UnstructuredGetAll(applied.(*unstructured.Unstructured))
+func (h *hub) setMachineCondition(ctx context.Context, c client.Client, applied runtime.ApplyConfiguration) error {
+	content, err := json.Marshal(applied)
+	if err != nil {
+		return err
+	}
+	machine := &unstructured.Unstructured{}
+	if err := machine.UnmarshalJSON(content); err != nil {
+		return err
+	}
+	h.recordWrite("patch status " + machine.GetName())
+	wanted, err := conditions.UnstructuredGetAll(machine)
 	if err != nil {
 		return err
 	}
 	m := &clusterv1.Machine{}
-	if err := c.Get(ctx, client.ObjectKeyFromObject(applied), m); err != nil {
+	if err := c.Get(ctx, client.ObjectKeyFromObject(machine), m); err != nil {
 		return err
 	}
 	// The API server stores the time that was applied; conditions.Set keeps the former one while the status stays.

@@ -223,7 +223,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	}
 	if left := r.writer.Recent.Pending(reconcile.Key("", cp), cp.ResourceVersion); left > 0 {
 		// The cache does not show the last write yet. Its event triggers the next reconcile.
-		return ctrl.Result{RequeueAfter: left}, nil
+		return reconcile.ResultAfter(left), nil
 	}
 	s, err := r.gather(ctx, cp)
 	if err != nil {
@@ -235,7 +235,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (result ct
 	failure := reconcile.ErrPanicked
 	defer func() {
 		reterr = errors.Join(reterr, r.report(ctx, s, failure))
-		result.RequeueAfter = s.Again.Delay()
+		result = reconcile.ResultAfter(s.Again.Delay())
 		if reterr != nil {
 			r.retries.want(req, result.RequeueAfter)
 		}

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -18,6 +19,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -223,4 +225,28 @@ func TestNoInstallationIsCreatedForDeletedClusterDeployment(t *testing.T) {
 	h.Expect(
 		apierrors.IsNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(install), &hiveext.AgentClusterInstall{})),
 	).To(BeTrue(), "assisted-service would delete it again")
+}
+
+// TestNTPSourcesNeedNewerService: the API server of an older assisted-service refuses the field, and no cluster is registered
+// without it. A newer one gets the field once.
+func TestNTPSourcesNeedNewerService(t *testing.T) {
+	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.Spec.Config.NTPSources = []string{"ntp.example.com", "fd00::1"}
+	})...).withTime()
+	h.failing = `"ntpSources":["ntp.example.com","fd00::1"]`
+	h.applyFails = errors.New("failed to create typed patch object (lab/c1): .spec.ntpSources: field not declared in schema")
+	h.reconcile()
+	refused := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	h.Expect(refused.Reason).To(Equal(controlplanev1.InstallationRejectedReason))
+	h.Expect(refused.Message).To(ContainSubstring("spec.ntpSources: field not declared in schema"))
+	h.Expect(apierrors.IsNotFound(h.Get(t.Context(), types.NamespacedName{Namespace: "lab", Name: "c1"}, &hiveext.AgentClusterInstall{}))).
+		To(BeTrue(), "no cluster is registered with other NTP servers")
+
+	h.applyFails = nil
+	h.reconcile()
+	_, install := h.registration()
+	h.Expect(install.Annotations).To(HaveKeyWithValue(assisted.NTPSourcesAnnotation, "ntp.example.com,fd00::1"))
+	h.failing, h.applyFails = `"ntpSources"`, errors.New("applied again")
+	h.reconcile()
+	h.reconcile()
 }

@@ -88,7 +88,8 @@ func TestAgentClusterInstallKeepsFieldsThatAreReadOrApplied(t *testing.T) {
 	stated := &hiveext.AgentClusterInstall{ObjectMeta: identity()}
 	stated.Labels[hiveext.ClusterConsumerLabel] = assisted.Consumer
 	stated.Annotations, stated.ManagedFields = map[string]string{
-		assisted.InstallConfigOverridesAnnotation: "{}",
+		assisted.InstallConfigOverridesAnnotation: "{}", assisted.IgnoredHostValidationsAnnotation: "ntp-synced",
+		assisted.NTPSourcesAnnotation: "ntp",
 	}, []metav1.ManagedFieldsEntry{applied}
 	stated.Spec = hiveext.AgentClusterInstallSpec{
 		ImageSetRef:           &hivev1.ClusterImageSetReference{Name: "set"},
@@ -103,14 +104,14 @@ func TestAgentClusterInstallKeepsFieldsThatAreReadOrApplied(t *testing.T) {
 	whole.Spec.ClusterMetadata = &hivev1.ClusterMetadata{ClusterID: "id", AdminKubeconfigSecretRef: corev1.LocalObjectReference{Name: "admin"}}
 	installing := stated.DeepCopy()
 	delete(installing.Labels, hiveext.ClusterConsumerLabel)
-	installing.Annotations, installing.ManagedFields = nil, nil
+	installing.Annotations, installing.ManagedFields = map[string]string{assisted.IgnoredHostValidationsAnnotation: "ntp-synced"}, nil
 	installing.Spec.SSHPublicKey, installing.Spec.ProvisionRequirements.ControlPlaneAgents = "", 0
 	installing.Spec.ClusterMetadata = whole.Spec.ClusterMetadata
 	g.Expect(trimInstall(whole)).To(Equal(installing), "the registration is not applied any more")
 
 	const serverCA = "bootstrap.cluster.x-k8s.io/machine-config-server-ca"
 	whole.Annotations[facts.ImportedAnnotation], whole.Annotations[serverCA] = "", "PEM"
-	installing.Annotations = map[string]string{facts.ImportedAnnotation: "", serverCA: "PEM"}
+	installing.Annotations[facts.ImportedAnnotation], installing.Annotations[serverCA] = "", "PEM"
 	g.Expect(trimInstall(whole)).To(Equal(installing), "the cluster was imported, and a host is expected")
 }
 

@@ -19,7 +19,7 @@ func TestPropagatedMetadataIsCached(t *testing.T) {
 	g := NewWithT(t)
 	record := metav1.ManagedFieldsEntry{
 		Manager: string(writer.MetadataOwner), Operation: metav1.ManagedFieldsOperationApply,
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:metadata":{"f:labels":{"f:site":{},"f:gone":{}},"f:annotations":{"f:why":{}}}}`)},
+		FieldsV1: metav1.NewFieldsV1(`{"f:metadata":{"f:labels":{"f:site":{},"f:gone":{}},"f:annotations":{"f:why":{}}}}`),
 	}
 	burden := func(obj client.Object) {
 		labels, annotations := maps.Clone(obj.GetLabels()), map[string]string{"why": "because", "other": "x"}
@@ -43,6 +43,6 @@ func TestPropagatedMetadataIsCached(t *testing.T) {
 	expect(trimInstall(install.DeepCopy()), applied, record)
 	install.Spec.ClusterMetadata = &hivev1.ClusterMetadata{}
 	expect(trimInstall(install.DeepCopy()), record)
-	install.ManagedFields[2].FieldsV1 = &metav1.FieldsV1{Raw: []byte("no record")}
+	install.ManagedFields[2].FieldsV1 = metav1.NewFieldsV1("no record")
 	g.Expect(trimInstall(install).ManagedFields).To(BeEmpty())
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -115,10 +116,14 @@ func (r *Registrar) delayRegistration(
 // tryRegistration reports whether the API server would accept the objects of a registration. Otherwise a cluster must not be
 // deregistered: no registration would be left, and the hosts would be unbound for nothing.
 func (r *Registrar) tryRegistration(ctx context.Context, s *scope.Scope, install *hiveext.AgentClusterInstall) (bool, error) {
+	wanted, err := writer.Complete(install)
+	if err != nil {
+		return false, err
+	}
 	objects := []struct {
 		kind string
 		client.Object
-	}{{"ClusterDeployment", registration.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", install}}
+	}{{"ClusterDeployment", registration.ClusterDeployment(s.Facts, s.Found.Version)}, {"AgentClusterInstall", wanted}}
 	for _, obj := range objects { // a remembered refusal of the second object saves the request for the first
 		if err := r.writer.Trials.Refused(&s.Again, obj.Object); err != nil {
 			return false, blockRefused(s, obj.kind, err)

@@ -111,7 +111,7 @@ func (w *ConditionWriter) apply(ctx context.Context, m *clusterv1.Machine, c met
 		}}},
 	}}
 	u.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
-	err := w.client.Status().Patch(ctx, u, client.Apply, owner, client.ForceOwnership)
+	err := w.client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(u), owner, client.ForceOwnership)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("cannot write condition %s of Machine %s: %w", c.Type, m.Name, err)
 	}

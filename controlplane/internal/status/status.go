@@ -51,6 +51,11 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		} else {
 			conditions.Delete(cp, controlplanev1.TopologyUpgradeableCondition)
 		}
+		if ignored := v.validationsEnforced(); ignored != nil {
+			conditions.Set(cp, *ignored)
+		} else {
+			conditions.Delete(cp, controlplanev1.ValidationsEnforcedCondition)
+		}
 		v.composeEtcd(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())

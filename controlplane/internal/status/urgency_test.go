@@ -82,7 +82,7 @@ func TestFailureIsReportedAtOnce(t *testing.T) {
 // urgentReasons are the reasons that are reported at once. Only the test reads the list: it makes the absence
 // of a reason from deferrable a decision.
 var urgentReasons = []string{
-	controlplanev1.WorkersNotCreatedReason,
+	controlplanev1.ValidationsIgnoredReason, controlplanev1.WorkersNotCreatedReason,
 	controlplanev1.InvalidConfigurationReason, controlplanev1.UnsupportedVersionReason, controlplanev1.PullSecretMissingReason,
 	controlplanev1.ManifestsMissingReason, controlplanev1.ClusterImageSetMissingReason, controlplanev1.ReleaseImageNotFoundReason,
 	controlplanev1.RegistryUnavailableReason,

@@ -60,7 +60,14 @@ func (w *Writer) Apply(ctx context.Context, s *scope.Scope, desired, observed cl
 
 // ApplyChecked is Apply for a caller that has checked with the API server that no foreign object has the name.
 func (w *Writer) ApplyChecked(ctx context.Context, s *scope.Scope, desired, observed client.Object) error {
-	_, err := w.ApplyOnce(ctx, &s.Again, w.Applier, apply.Key(desired), desired, observed)
+	wanted, err := Complete(desired)
+	if err != nil {
+		return err
+	}
+	if observed, err = Complete(observed); err != nil {
+		return err
+	}
+	_, err = w.ApplyOnce(ctx, &s.Again, w.Applier, apply.Key(desired), wanted, observed)
 	return err
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // These count, for each controller of a manager, its reconciles, those that failed, and those that panicked.
@@ -38,7 +39,7 @@ func (p *Process) sum(ctx context.Context, metric string) (int, error) {
 		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)
 	}
 	defer response.Body.Close()
-	var parser expfmt.TextParser
+	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(response.Body)
 	if err != nil {
 		return 0, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)

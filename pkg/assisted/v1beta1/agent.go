@@ -1,6 +1,8 @@
 package v1beta1
 
 import (
+	"strings"
+
 	conditionsv1 "github.com/openshift/custom-resource-status/conditions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -36,6 +38,10 @@ const (
 
 // InfraEnvNameLabel is the label of an Agent with the name of the InfraEnv whose image the host booted.
 const InfraEnvNameLabel = "infraenvs.agent-install.openshift.io"
+
+// IsServiceLabel reports whether assisted-service sets a label of an Agent for its own purpose, such as
+// [InfraEnvNameLabel] and the labels of the inventory. No other client may set such a label.
+func IsServiceLabel(key string) bool { return strings.Contains(key, GroupVersion.Group) }
 
 // Agent is a host that booted the discovery image of an InfraEnv in the same namespace. Its name is the UUID of the
 // host. assisted-service creates it when the host registers.
@@ -126,6 +132,7 @@ type HostInventory struct {
 	Cpu          HostCPU          `json:"cpu,omitempty"`
 	Interfaces   []HostInterface  `json:"interfaces,omitempty"`
 	Disks        []HostDisk       `json:"disks,omitempty"`
+	Gpus         []HostGPU        `json:"gpus,omitempty"`
 	SystemVendor HostSystemVendor `json:"systemVendor,omitempty"`
 }
 
@@ -170,6 +177,13 @@ type HostDisk struct {
 
 	SizeBytes               int64                       `json:"sizeBytes,omitempty"`
 	InstallationEligibility HostInstallationEligibility `json:"installationEligibility,omitempty"`
+}
+
+// HostGPU is a graphics controller of a host. That of the BMC is listed, too.
+type HostGPU struct {
+	// VendorID and DeviceID are PCI IDs in hexadecimal digits.
+	VendorID string `json:"vendorID,omitempty"`
+	DeviceID string `json:"deviceID,omitempty"`
 }
 
 // HostInstallationEligibility is whether assisted-service can install to a disk.

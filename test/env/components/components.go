@@ -35,7 +35,7 @@ type Component struct {
 // A family is named after the version of Kubernetes' libraries that its components share. Cluster API core and
 // clusterctl share these libraries with Kubernetes, but few other modules.
 const (
-	ourFamily        = "k8s.io 0.34" // includes the managers of this repository
+	ourFamily        = "managers" // k8s.io 0.36 as well, but with newer libraries of other projects
 	metal3Family     = "k8s.io 0.35"
 	kubernetesFamily = "k8s.io 0.36"
 	coreFamily       = "Cluster API core"

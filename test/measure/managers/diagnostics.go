@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -122,7 +123,7 @@ func (d *diagnostics) gauges(ctx context.Context, p *process.Process, names ...s
 		return nil, err
 	}
 	defer body.Close()
-	var parser expfmt.TextParser
+	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(body)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the metrics of %s: %w", p.Name, err)

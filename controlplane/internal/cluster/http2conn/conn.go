@@ -243,7 +243,7 @@ func (c *Conn) handleFrame(frame http2.Frame) error {
 // handleGoAway waits for the requests that the server has accepted. The connection ends with the last of
 // them.
 func (c *Conn) handleGoAway(f *http2.GoAwayFrame) error {
-	goAway := http2.GoAwayError{LastStreamID: f.LastStreamID, ErrCode: f.ErrCode}
+	goAway := fmt.Errorf("the server ends the connection after stream %d: %s", f.LastStreamID, f.ErrCode)
 	if f.ErrCode != http2.ErrCodeNo {
 		return goAway
 	}

@@ -3,6 +3,8 @@ package registration
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/blang/semver/v4"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -43,6 +45,10 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 	if err := invalidNetworks(f, &aci.Spec.Networking); err != nil {
 		return nil, err
 	}
+	setIgnoredValidations(aci, config.IgnoredValidations)
+	if len(config.NTPSources) > 0 {
+		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.NTPSourcesAnnotation, strings.Join(config.NTPSources, ","))
+	}
 	if overrides != "" {
 		metav1.SetMetaDataAnnotation(&aci.ObjectMeta, assisted.InstallConfigOverridesAnnotation, overrides)
 	}
@@ -53,6 +59,20 @@ func AgentClusterInstall(f *facts.Facts, imageSet string, version semver.Version
 		aci.Spec.ManifestsConfigMapRefs = append(aci.Spec.ManifestsConfigMapRefs, hiveext.ManifestsConfigMapReference{Name: ref.Name})
 	}
 	return aci, nil
+}
+
+// setIgnoredValidations sets the annotations for the validations that the user ignores.
+func setIgnoredValidations(aci *hiveext.AgentClusterInstall, ignored *controlplanev1.IgnoredValidations) {
+	if ignored == nil {
+		return
+	}
+	for key, validations := range map[string][]string{
+		assisted.IgnoredClusterValidationsAnnotation: ignored.Cluster, assisted.IgnoredHostValidationsAnnotation: ignored.Hosts,
+	} {
+		if len(validations) > 0 {
+			metav1.SetMetaDataAnnotation(&aci.ObjectMeta, key, strings.Join(slices.Sorted(slices.Values(validations)), ","))
+		}
+	}
 }
 
 // agentClusterInstall returns the fields that describe a cluster before and after its installation.

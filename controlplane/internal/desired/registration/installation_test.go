@@ -99,6 +99,36 @@ func TestAgentClusterInstallGolden(t *testing.T) {
 	}
 }
 
+// assisted-service distinguishes an empty annotation from none: an empty one enforces validations that it ignores for all
+// clusters. The order of the list does not matter, and must not cause a write.
+func TestIgnoredValidations(t *testing.T) {
+	const cluster, hosts = "agent-install.openshift.io/ignored-cluster-validations", "agent-install.openshift.io/ignored-host-validations"
+	for situation, tc := range map[string]struct {
+		ignored *controlplanev1.IgnoredValidations
+		wanted  map[string]string
+	}{
+		"none":  {nil, map[string]string{}},
+		"hosts": {&controlplanev1.IgnoredValidations{Hosts: []string{"ntp-synced"}}, map[string]string{hosts: "ntp-synced"}},
+		"both, unordered": {
+			&controlplanev1.IgnoredValidations{Cluster: []string{"ntp-server-configured", "dns-domain-defined"}, Hosts: []string{"ntp-synced"}},
+			map[string]string{cluster: "dns-domain-defined,ntp-server-configured", hosts: "ntp-synced"},
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), factsOf(nil)
+			f.ControlPlane.Spec.Config.IgnoredValidations = tc.ignored
+			aci, err := AgentClusterInstall(f, "lab-c1-12345678", semver.MustParse("4.19.3"))
+			g.Expect(err).NotTo(HaveOccurred())
+			for _, key := range []string{cluster, hosts} {
+				value, set := aci.Annotations[key]
+				wanted, expected := tc.wanted[key]
+				g.Expect(set).To(Equal(expected), key)
+				g.Expect(value).To(Equal(wanted), key)
+			}
+		})
+	}
+}
+
 func TestHostPrefixIsWithinTheNetwork(t *testing.T) {
 	for cidr, prefix := range map[string]controlplanev1.HostPrefix{"10.128.0.0/14": {IPv4: 13}, "fd01::/48": {IPv6: 47}} {
 		f := factsOf(nil)

@@ -25,7 +25,10 @@ var propagatedDomains = []string{
 }
 
 // derivedKeys are the labels and annotations that follow from the spec.
-var derivedKeys = []string{assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel}
+var derivedKeys = []string{
+	assisted.InstallConfigOverridesAnnotation, hiveext.ClusterConsumerLabel,
+	assisted.IgnoredClusterValidationsAnnotation, assisted.IgnoredHostValidationsAnnotation,
+}
 
 // PassedOn returns the labels and annotations that an object of the control plane in assisted-service gets
 // from the control plane.

@@ -41,6 +41,8 @@ func TestPassedOn(t *testing.T) {
 		"topology.cluster.x-k8s.io/owned",
 		"node.k8s.io/a",
 		"agent-install.openshift.io/install-config-overrides",
+		"agent-install.openshift.io/ignored-cluster-validations",
+		"agent-install.openshift.io/ignored-host-validations",
 		"agentclusterinstalls.agent-install.openshift.io/consumer",
 		"example.com/instance",
 		"nothive.openshift.io/a",

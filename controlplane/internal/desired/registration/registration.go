@@ -111,6 +111,10 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 			return field.name
 		}
 	}
+	// assisted-service sets sources that the AgentClusterInstall states (updateIfNeeded in clusterdeployments_controller.go).
+	if registered.Annotations[assisted.NTPSourcesAnnotation] != "" && wanted.Annotations[assisted.NTPSourcesAnnotation] == "" {
+		return "config.ntpSources"
+	}
 	if assisted.OtherMirrors(
 		registered.Annotations[bootstrapv1.MirrorsDigestAnnotation],
 		wanted.Annotations[bootstrapv1.MirrorsDigestAnnotation],

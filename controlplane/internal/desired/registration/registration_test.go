@@ -7,6 +7,8 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	"k8s.io/utils/ptr"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
 func TestRegisterAgainFor(t *testing.T) {
@@ -82,4 +84,20 @@ func TestRegisterAgainFor(t *testing.T) {
 
 func imageSet(name string) func(*hiveext.AgentClusterInstallSpec) {
 	return func(s *hiveext.AgentClusterInstallSpec) { s.ImageSetRef = &hivev1.ClusterImageSetReference{Name: name} }
+}
+
+// assisted-service ignores an AgentClusterInstall without NTP servers, and keeps the former ones.
+func TestWithdrawnNTPSourcesAreRegisteredAgain(t *testing.T) {
+	of := func(sources string) *hiveext.AgentClusterInstall {
+		install := &hiveext.AgentClusterInstall{}
+		if sources != "" {
+			install.Annotations = map[string]string{assisted.NTPSourcesAnnotation: sources}
+		}
+		return install
+	}
+	ours := func(...string) bool { return true }
+	g := NewWithT(t)
+	g.Expect(RegisterAgainFor(of("a,b"), of(""), ours)).To(Equal("config.ntpSources"))
+	g.Expect(RegisterAgainFor(of("a,b"), of("b"), ours)).To(BeEmpty())
+	g.Expect(RegisterAgainFor(of(""), of("b"), ours)).To(BeEmpty())
 }

@@ -1,0 +1,21 @@
+package writer
+
+import (
+	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+)
+
+// Complete returns an AgentClusterInstall with the NTP servers that its Go type lacks: see assisted.WithNTPSources. It
+// returns any other object unchanged.
+func Complete(obj client.Object) (client.Object, error) {
+	install, is := obj.(*hiveext.AgentClusterInstall)
+	if !is {
+		return obj, nil
+	}
+	if u, err := assisted.WithNTPSources(install); u != nil || err != nil {
+		return u, err
+	}
+	return obj, nil
+}

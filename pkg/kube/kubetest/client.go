@@ -1,0 +1,105 @@
+package kubetest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	"k8s.io/client-go/applyconfigurations"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// BuildClient builds a fake client with a scheme and interceptors. Its server-side apply stores the applied fields as an
+// API server does. The fake client of controller-runtime v0.24 adds the stored status and the zero values of the Go type
+// to the applied fields. It also changes the resource version even if nothing changes, and removes an object that is
+// being deleted.
+func BuildClient(builder *fake.ClientBuilder, scheme *runtime.Scheme, funcs interceptor.Funcs) client.WithWatch {
+	known := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(known))
+	tracker := testing.NewFieldManagedObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder(), anyType{
+		applyconfigurations.NewTypeConverter(known), managedfields.NewDeducedTypeConverter(),
+	})
+	applying := interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, obj runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			return apply(tracker, obj, (&client.ApplyOptions{}).ApplyOptions(opts))
+		},
+	}
+	built := builder.WithScheme(scheme).WithObjectTracker(tracker).Build()
+	return interceptor.NewClient(interceptor.NewClient(built, applying), funcs)
+}
+
+// apply applies obj, and stores the result into obj.
+func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, options *client.ApplyOptions) error {
+	content, err := json.Marshal(obj)
+	if err != nil {
+		return err
+	}
+	applied := &unstructured.Unstructured{}
+	if err := applied.UnmarshalJSON(content); err != nil {
+		return err
+	}
+	kind := applied.GroupVersionKind()
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	if len(options.DryRun) > 0 {
+		return nil
+	}
+	if err := tracker.Apply(resource, applied, applied.GetNamespace(), *options.AsPatchOptions()); err != nil {
+		return err
+	}
+	stored, err := tracker.Get(resource, applied.GetNamespace(), applied.GetName())
+	if err != nil {
+		return err
+	}
+	result, ok := obj.(runtime.Unstructured)
+	if !ok {
+		return fmt.Errorf("%T is not unstructured", obj)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(stored)
+	if err != nil {
+		return err
+	}
+	result.SetUnstructuredContent(fields)
+	result.GetObjectKind().SetGroupVersionKind(kind)
+	return nil
+}
+
+// anyType converts objects with the first converter that knows their type.
+type anyType []managedfields.TypeConverter
+
+// ObjectToTyped implements managedfields.TypeConverter.
+func (t anyType) ObjectToTyped(obj runtime.Object, options ...typed.ValidationOptions) (*typed.TypedValue, error) {
+	var failures []error
+	for _, converter := range t {
+		converted, err := converter.ObjectToTyped(obj, options...)
+		if err == nil {
+			return converted, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
+
+// TypedToObject implements managedfields.TypeConverter.
+func (t anyType) TypedToObject(value *typed.TypedValue) (runtime.Object, error) {
+	var failures []error
+	for _, converter := range t {
+		converted, err := converter.TypedToObject(value)
+		if err == nil {
+			return converted, nil
+		}
+		failures = append(failures, err)
+	}
+	return nil, errors.Join(failures...)
+}
