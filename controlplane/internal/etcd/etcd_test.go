@@ -96,22 +96,23 @@ func TestMembershipChanges(t *testing.T) {
 
 	// etcd itself refuses until its members have been connected for five seconds.
 	c.Eventually(func() error { return etcds.RemoveMember(ctx, key, follower, leader) }, "1m", "100ms").Should(Succeed())
-	c.Expect(c.observe(ctx).Members).To(ConsistOf(member(follower.Name), member(third.Name)),
+	c.eventuallyMembers(ctx).Should(ConsistOf(member(follower.Name), member(third.Name)),
 		"the report of the removed member does not count")
 	c.Eventually(c.members[leader.Name].Running, "1m").Should(BeFalse(), "the member stops")
-	c.Expect(c.observe(ctx).Members).To(HaveEach(HaveField("Problem", "")))
+	c.eventuallyMembers(ctx).Should(And(HaveLen(2), HaveEach(HaveField("Problem", ""))))
 
 	c.Expect(c.viaMember(ctx, follower.Name, func(ctx context.Context, member *clientv3.Client) error {
 		_, err := member.MemberAddAsLearner(ctx, []string{"http://127.0.0.9:2380"})
 		return err
 	})).To(Succeed())
+	c.eventuallyMembers(ctx).Should(HaveLen(3))
 	learner := c.observe(ctx).Members[0]
 	c.Expect(learner.Name).To(BeEmpty(), "the member was never started")
 	c.Expect(learner.Learner).To(BeTrue())
 	c.Expect(learner.Hosts).To(Equal([]string{"127.0.0.9"}))
 	c.Expect(learner.Problem).NotTo(BeEmpty())
 	c.Expect(etcds.RemoveMember(ctx, key, follower, learner)).To(Succeed())
-	c.Expect(c.observe(ctx).Members).To(HaveLen(2))
+	c.eventuallyMembers(ctx).Should(HaveLen(2))
 	c.Expect(etcds.RemoveMember(ctx, key, workload.EtcdMember{Name: "n9"}, leader)).To(MatchError(ContainSubstring("n9 has no etcd Pod")))
 }
 
@@ -205,7 +206,7 @@ func TestAlarmsDoNotMakeMembersUnhealthy(t *testing.T) {
 	}))
 	c.Eventually(func() error { return New(fakeClusters{c}).RemoveMember(ctx, key, members[1], members[0]) }, "1m",
 		"100ms").Should(Succeed(), "an alarm does not block the removal")
-	c.Expect(c.observe(ctx).Members).To(HaveExactElements(member("n1"), member("n2")))
+	c.eventuallyMembers(ctx).Should(HaveExactElements(member("n1"), member("n2")))
 	c.Expect(c.observe(ctx).Alarms).To(HaveLen(2), "an alarm outlives its member")
 }
 

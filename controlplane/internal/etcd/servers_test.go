@@ -206,6 +206,12 @@ func (c *fakeCluster) observe(ctx context.Context) workload.Etcd {
 	return seen
 }
 
+// eventuallyMembers observes the members until they agree on a change of their list: a member other than the
+// changed one may apply it later.
+func (c *fakeCluster) eventuallyMembers(ctx context.Context) AsyncAssertion {
+	return c.Eventually(func() []workload.EtcdMember { return c.observe(ctx).Members }, "20s", "100ms")
+}
+
 // leader waits for a leader.
 func (c *fakeCluster) leader(ctx context.Context) workload.EtcdMember {
 	var leader workload.EtcdMember
