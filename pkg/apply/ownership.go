@@ -1,10 +1,16 @@
 package apply
 
 import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // ownedBy returns the fields of an object that are recorded as applied under a field manager. Fields of
@@ -30,10 +36,38 @@ func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	for i, part := range path {
 		field[i] = part
 	}
-	prefix := fieldpath.MakePathOrDie(field...)
+	return hasField(ownedBy(a.owner, obj, kind.GroupVersion().String()), fieldpath.MakePathOrDie(field...))
+}
+
+// Managers returns the field managers that wrote a field, or a field below it, by any operation. The path
+// consists of names of fields, and keys of list items ([fieldpath.KeyByFields]). It returns an error if
+// managed fields cannot be decoded: any field may then have another manager.
+func Managers(entries []metav1.ManagedFieldsEntry, path ...any) (sets.Set[string], error) {
+	field, err := fieldpath.MakePath(path...)
+	if err != nil {
+		return nil, fmt.Errorf("invalid path of a field: %w", err)
+	}
+	managers := sets.New[string]()
+	for _, e := range entries {
+		if e.FieldsV1 == nil {
+			continue
+		}
+		written := &fieldpath.Set{}
+		if err := written.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+			return nil, fmt.Errorf("cannot decode the managed fields of %s: %w", bound.Cause(e.Manager), err)
+		}
+		if hasField(written, field) {
+			managers.Insert(e.Manager)
+		}
+	}
+	return managers, nil
+}
+
+// hasField reports whether a set has a field, or a field below it.
+func hasField(set *fieldpath.Set, field fieldpath.Path) bool {
 	found := false
-	ownedBy(a.owner, obj, kind.GroupVersion().String()).Iterate(func(owned fieldpath.Path) {
-		found = found || len(owned) >= len(prefix) && owned[:len(prefix)].Equals(prefix)
+	set.Iterate(func(owned fieldpath.Path) {
+		found = found || len(owned) >= len(field) && owned[:len(field)].Equals(field)
 	})
 	return found
 }

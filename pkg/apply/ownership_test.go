@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 )
@@ -300,4 +301,34 @@ func TestOwns(t *testing.T) {
 	for _, field := range [][]string{{"spec", "nodeName"}, {"spec", "hostname", "x"}, {"metadata", "labels", "c"}, {"hostname"}} {
 		r.Expect(ours.Owns(stored, field...)).To(BeFalse(), "%v", field)
 	}
+}
+
+func TestManagers(t *testing.T) {
+	g := NewWithT(t)
+	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
+	}
+	entries := []metav1.ManagedFieldsEntry{
+		entry("value", `{"f:spec":{"f:paused":{}}}`),
+		entry("below", `{"f:spec":{"f:update":{"f:version":{}}}}`),
+		entry("item", `{"f:spec":{"f:update":{"f:risks":{"k:{\"name\":\"A\"}":{".":{},"f:name":{}}}}}}`),
+		{Manager: "nothing"},
+	}
+	for situation, tc := range map[string]struct {
+		path []any
+		want []string
+	}{
+		"a value":              {[]any{"spec", "paused"}, []string{"value"}},
+		"an object":            {[]any{"spec", "update"}, []string{"below", "item"}},
+		"an item of a list":    {[]any{"spec", "update", "risks", fieldpath.KeyByFields("name", "A")}, []string{"item"}},
+		"another item":         {[]any{"spec", "update", "risks", fieldpath.KeyByFields("name", "B")}, nil},
+		"below a value":        {[]any{"spec", "paused", "more"}, nil},
+		"a field of that name": {[]any{"paused"}, nil},
+	} {
+		managers, err := Managers(entries, tc.path...)
+		g.Expect(err).NotTo(HaveOccurred(), situation)
+		g.Expect(managers.UnsortedList()).To(ConsistOf(tc.want), situation)
+	}
+	_, err := Managers(append(entries, entry("broken", `{"f:spec":`)), "spec", "paused")
+	g.Expect(err).To(MatchError(ContainSubstring("cannot decode the managed fields of broken")))
 }

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	configv1 "github.com/openshift/api/config/v1"
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
@@ -20,10 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/conn"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/objects"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
@@ -76,9 +77,9 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 	}
 	seen.ResourceVersion, seen.Channel, seen.Requested = version.ResourceVersion, version.Spec.Channel, objects.RequestedUpdate(version)
 	seen.Runs, seen.Upgrading, seen.Former = objects.ReleasesOf(version)
-	written := writtenUpdate(version.ManagedFields)
-	seen.Ours = written.version
-	seen.AcceptedRisks = acceptedRisks(version.Spec.DesiredUpdate, written)
+	if err := readRequester(version, seen); err != nil {
+		return fmt.Errorf("cannot read who requested the release of ClusterVersion %s: %w", versionName, err)
+	}
 	for _, entry := range version.Status.History {
 		seen.Images = append(seen.Images, entry.Image)
 	}
@@ -91,51 +92,27 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 	return nil
 }
 
-// ownFields are the fields of spec.desiredUpdate that this provider wrote: the version, and the names in acceptRisks.
-type ownFields struct {
-	version bool
-	risks   sets.Set[string]
-}
-
-// writtenUpdate returns the fields of the requested release that this provider wrote. Another client that changes a field
-// takes over its ownership.
-func writtenUpdate(written []metav1.ManagedFieldsEntry) ownFields {
-	ours := ownFields{risks: sets.New[string]()}
-	for _, entry := range written {
-		if entry.Manager != string(fieldOwner) || entry.FieldsV1 == nil {
-			continue
-		}
-		fields := struct {
-			Spec struct {
-				Update map[string]any `json:"f:desiredUpdate"`
-			} `json:"f:spec"`
-		}{}
-		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields); err != nil {
-			continue
-		}
-		_, version := fields.Spec.Update["f:version"]
-		ours.version = ours.version || version
-		risks, _ := fields.Spec.Update["f:acceptRisks"].(map[string]any)
-		for key := range risks {
-			risk := struct{ Name string }{}
-			if json.Unmarshal([]byte(strings.TrimPrefix(key, "k:")), &risk) == nil {
-				ours.risks.Insert(risk.Name)
-			}
-		}
+// readRequester reads which fields of the requested release this provider wrote. Another client that changes a field takes
+// over its ownership.
+func readRequester(version *configv1.ClusterVersion, seen *workload.ClusterVersion) error {
+	const spec, update = "spec", "desiredUpdate"
+	managers, err := apply.Managers(version.ManagedFields, spec, update, "version")
+	if err != nil {
+		return err //nolint:wrapcheck // by the caller
 	}
-	return ours
-}
-
-// acceptedRisks returns the risks that are accepted in a cluster.
-func acceptedRisks(requested *configv1.Update, written ownFields) []workload.AcceptedRisk {
-	if requested == nil {
+	seen.Ours = managers.Has(string(fieldOwner))
+	if version.Spec.DesiredUpdate == nil {
 		return nil
 	}
-	var accepted []workload.AcceptedRisk
-	for _, risk := range requested.AcceptRisks {
-		accepted = append(accepted, workload.AcceptedRisk{Name: risk.Name, Ours: written.risks.Has(risk.Name)})
+	for _, risk := range version.Spec.DesiredUpdate.AcceptRisks {
+		item := fieldpath.KeyByFields("name", risk.Name)
+		managers, err := apply.Managers(version.ManagedFields, spec, update, "acceptRisks", item)
+		if err != nil {
+			return err //nolint:wrapcheck // by the caller
+		}
+		seen.AcceptedRisks = append(seen.AcceptedRisks, workload.AcceptedRisk{Name: risk.Name, Ours: managers.Has(string(fieldOwner))})
 	}
-	return accepted
+	return nil
 }
 
 // readOffers reads the releases of the update graph. A release whose risks were accepted in the cluster is an available

@@ -10,8 +10,8 @@ import (
 	machineconfigurationv1 "github.com/openshift/api/machineconfiguration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
@@ -20,6 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/upgrade"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
@@ -59,7 +60,10 @@ func (v *Versions) ResumePools(ctx context.Context, key client.ObjectKey, pools 
 				continue
 			}
 			spec := map[string]any{}
-			if ownsPause(pool.ManagedFields) {
+			switch ours, err := ownsPause(pool); {
+			case err != nil:
+				return fmt.Errorf("cannot read who paused MachineConfigPool %s of the workload cluster: %w", name, err)
+			case ours:
 				spec["paused"] = false
 			}
 			marks := map[string]any{objects.PausedUntilAnnotation: nil, objects.PausedSinceAnnotation: nil}
@@ -111,20 +115,7 @@ func patchPool(
 
 // ownsPause reports whether this provider, and no other client, owns the field that pauses a pool. A client that changes the
 // field, or applies the same value, owns it.
-func ownsPause(written []metav1.ManagedFieldsEntry) bool {
-	ours := false
-	for _, entry := range written {
-		fields := struct {
-			Spec map[string]any `json:"f:spec"`
-		}{}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, owns := fields.Spec["f:paused"]; owns && entry.Manager != string(fieldOwner) {
-			return false
-		} else if owns {
-			ours = true
-		}
-	}
-	return ours
+func ownsPause(pool *machineconfigurationv1.MachineConfigPool) (bool, error) {
+	managers, err := apply.Managers(pool.ManagedFields, "spec", "paused")
+	return managers.Equal(sets.New(string(fieldOwner))), err //nolint:wrapcheck // by the caller
 }
