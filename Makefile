@@ -338,12 +338,12 @@ end-to-end-program:
 # is the folder of test/tools that core is built from.
 .PHONY: e2e
 e2e: components end-to-end-program ## Run the end-to-end tests. FOCUS=<regular expression> or LABELS=<label filter> selects specs. BACKEND=real uses the real assisted-service, BMO=real the real Bare Metal Operator, AUTH=none an assisted-service without authentication. LONG=1 installs further samples, and a cluster of several hosts with AUTH=none. HOST_SEED=<number> repeats the durations of the run that printed the number. LOGS is the folder of the logs in _artifacts/; parallel runs need different folders.
-	cd test/e2e && BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(END_TO_END) -test.timeout=120m -test.v $(GINKGO) \
+	cd test/e2e && BACKEND=$(BACKEND) BMO=$(BMO) AUTH=$(AUTH) LOGS=$(LOGS) LONG=$(LONG) $(END_TO_END) -test.timeout=120m -test.v $(GINKGO) -ginkgo.junit-report=$(CURDIR)/_artifacts/$(LOGS).xml \
 	  $(if $(FOCUS),-ginkgo.focus='$(FOCUS)') $(if $(LABELS),-ginkgo.label-filter='$(LABELS)')
 
 .PHONY: conformance
 conformance: components ## Test the contracts of Cluster API, rule by rule, and write _artifacts/conformance.md. FOCUS and BMO as for e2e. LONG=1 includes the rules that take long.
-	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) $(if $(FOCUS),-run '^TestConformance$$' -ginkgo.focus='$(FOCUS)')
+	LONG=$(LONG) BMO=$(BMO) go -C test $(GO_TEST) ./providers -count=1 -timeout 120m -v $(GINKGO) -ginkgo.junit-report=$(CURDIR)/_artifacts/conformance.xml $(if $(FOCUS),-run '^TestConformance$$' -ginkgo.focus='$(FOCUS)')
 
 # The programs of the tests run at the top of the repository, where they write into _artifacts.
 program = go -C test build -o $(CURDIR)/bin/$(1) ./$(1) && bin/$(1)
