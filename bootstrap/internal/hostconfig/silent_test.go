@@ -44,6 +44,18 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				"than 30 minutes (BareMetalHost lab/rack1-u7 is provisioned and powered on)",
 			respond: func(w *world) { w.create(discovered("a", "m", bootMAC)) },
 		},
+		"its BMC reports a critical error": {
+			begin: func(w *world) {
+				w.provisioned()
+				host := read(w, "rack1-u7", bareMetalHost())
+				w.change(host, func() {
+					host.Status.Conditions = []metal3.Condition{{Type: "Healthy", Status: "False", Reason: "CriticalError"}}
+				})
+			},
+			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.HostUnhealthyReason,
+			mention: "the host has not contacted assisted-service for more than 30 minutes",
+			respond: func(w *world) { w.create(discovered("a", "m", bootMAC)) },
+		},
 		"bound, and powered off before it registers with the cluster": {
 			begin: func(w *world) {
 				w.create(discovered("a", "m", bootMAC))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -105,6 +106,13 @@ func (id *Identifier) Identify(ctx context.Context, s *scope.Scope) (bool, error
 	return true, nil
 }
 
+// mayRegister are the reasons that do not exclude that a provisioned host registers. If such a host stays silent, that is the
+// problem to report. All other reasons of HostAvailable are problems of their own.
+var mayRegister = sets.New(
+	bootstrapv1.WaitingForHostReason, bootstrapv1.HostUnhealthyReason, bootstrapv1.NMStateConfigMismatchReason,
+	bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason,
+)
+
 // waitForHost reports why the host has no Agent yet: what blocks the boot of the host, or why assisted-service may
 // forget the host.
 func (id *Identifier) waitForHost(ctx context.Context, s *scope.Scope, found desired.Identification, leaving string) (bool, error) {
@@ -129,7 +137,7 @@ func (id *Identifier) waitForHost(ctx context.Context, s *scope.Scope, found des
 			found.Reason, found.Message = available.Reason, found.Message+"; "+available.Message
 		}
 	}
-	if s.Block(stage, found.Reason, found.Message); found.Reason != bootstrapv1.WaitingForHostReason {
+	if s.Block(stage, found.Reason, found.Message); !mayRegister.Has(found.Reason) {
 		return false, nil
 	}
 	return s.Silent(stage, id.clock.Now(), silentSince(s, id.clock.Now())), nil

@@ -169,10 +169,11 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 		return available(
 			bootstrapv1.HostsFitReason,
 			fmt.Sprintf(
-				"BareMetalHosts that fit: %s; no NMStateConfig that matches %s has a MAC address of: %s",
+				"BareMetalHosts that fit: %s; no NMStateConfig that matches %s has a MAC address of: %s%s",
 				list(fitting),
 				hostnetwork.Selector(f),
 				list(without),
+				warnings(f, fitting),
 			),
 		)
 	}
@@ -184,21 +185,21 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 			metal3.FailureDomainLabel,
 		)
 	}
-	if warned := withWarning(f, fitting); len(warned) > 0 {
-		message += "; the BMC reports a warning (condition Healthy) of: " + list(warned)
-	}
-	return available(bootstrapv1.HostsFitReason, message)
+	return available(bootstrapv1.HostsFitReason, message+warnings(f, fitting))
 }
 
-// withWarning returns the hosts whose BMC reports a warning.
-func withWarning(f *facts.Facts, names []string) []string {
+// warnings names the hosts whose BMC reports a warning.
+func warnings(f *facts.Facts, names []string) string {
 	var warned []string
 	for _, host := range f.Hosts {
 		if slices.Contains(names, host.Name) && metal3.HealthWarning(host) {
 			warned = append(warned, host.Name)
 		}
 	}
-	return warned
+	if len(warned) == 0 {
+		return ""
+	}
+	return "; the BMC reports a warning (condition Healthy) of: " + list(warned)
 }
 
 // unaddressed returns the hosts without static addresses, if there are NMStateConfigs for other hosts.

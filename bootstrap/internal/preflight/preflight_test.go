@@ -490,6 +490,8 @@ func TestStaticNetworksAreCompared(t *testing.T) {
 	g.Expect(condition.Status).To(Equal(metav1.ConditionTrue))
 	g.Expect(condition.Message).
 		To(Equal("BareMetalHosts that fit: one, other, silent; no NMStateConfig that matches net=lab has a MAC address of: other"))
+	one.Status.Conditions = []metal3.Condition{{Type: "Healthy", Status: "False", Reason: "Warning"}}
+	g.Expect(Host(f).Message).To(HaveSuffix("has a MAC address of: other; the BMC reports a warning (condition Healthy) of: one"))
 
 	f.Hosts = []*metal3.Host{other}
 	condition = Host(f)
