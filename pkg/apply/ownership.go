@@ -39,15 +39,13 @@ func (a *Applier) Owns(obj client.Object, path ...string) bool {
 	return hasField(ownedBy(a.owner, obj, kind.GroupVersion().String()), fieldpath.MakePathOrDie(field...))
 }
 
-// Managers returns the field managers that wrote a field, or a field below it, by any operation. The path
-// consists of names of fields, and keys of list items ([fieldpath.KeyByFields]). It returns an error if
-// managed fields cannot be decoded: any field may then have another manager.
-func Managers(entries []metav1.ManagedFieldsEntry, path ...any) (sets.Set[string], error) {
-	field, err := fieldpath.MakePath(path...)
-	if err != nil {
-		return nil, fmt.Errorf("invalid path of a field: %w", err)
-	}
-	managers := sets.New[string]()
+// Managers are the field managers of an object, with the fields that each of them wrote by any operation.
+type Managers map[string]*fieldpath.Set
+
+// ManagersOf decodes managed fields. It returns an error if they cannot be decoded: any field may then have
+// another manager.
+func ManagersOf(entries []metav1.ManagedFieldsEntry) (Managers, error) {
+	managers := Managers{}
 	for _, e := range entries {
 		if e.FieldsV1 == nil {
 			continue
@@ -56,20 +54,33 @@ func Managers(entries []metav1.ManagedFieldsEntry, path ...any) (sets.Set[string
 		if err := written.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
 			return nil, fmt.Errorf("cannot decode the managed fields of %s: %w", bound.Cause(e.Manager), err)
 		}
-		if hasField(written, field) {
-			managers.Insert(e.Manager)
+		if former := managers[e.Manager]; former != nil {
+			written = written.Union(former)
 		}
+		managers[e.Manager] = written
 	}
 	return managers, nil
 }
 
+// Of returns the managers that wrote a field, or a field below it. The path consists of names of fields, and
+// keys of list items ([fieldpath.KeyByFields]).
+func (m Managers) Of(path ...any) sets.Set[string] {
+	field, writers := fieldpath.MakePathOrDie(path...), sets.New[string]()
+	for manager, written := range m {
+		if hasField(written, field) {
+			writers.Insert(manager)
+		}
+	}
+	return writers
+}
+
 // hasField reports whether a set has a field, or a field below it.
 func hasField(set *fieldpath.Set, field fieldpath.Path) bool {
-	found := false
-	set.Iterate(func(owned fieldpath.Path) {
-		found = found || len(owned) >= len(field) && owned[:len(field)].Equals(field)
-	})
-	return found
+	for _, element := range field[:len(field)-1] {
+		set = set.WithPrefix(element)
+	}
+	last := field[len(field)-1]
+	return set.Members.Has(last) || !set.WithPrefix(last).Empty()
 }
 
 // withoutIdentity returns the fields of an object that managed fields record, without kind, API version, name

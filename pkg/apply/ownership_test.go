@@ -313,7 +313,10 @@ func TestManagers(t *testing.T) {
 		entry("below", `{"f:spec":{"f:update":{"f:version":{}}}}`),
 		entry("item", `{"f:spec":{"f:update":{"f:risks":{"k:{\"name\":\"A\"}":{".":{},"f:name":{}}}}}}`),
 		{Manager: "nothing"},
+		entry("value", `{"f:spec":{"f:replicas":{}}}`), // one entry for each operation and API version
 	}
+	managers, err := ManagersOf(entries)
+	g.Expect(err).NotTo(HaveOccurred())
 	for situation, tc := range map[string]struct {
 		path []any
 		want []string
@@ -325,10 +328,8 @@ func TestManagers(t *testing.T) {
 		"below a value":        {[]any{"spec", "paused", "more"}, nil},
 		"a field of that name": {[]any{"paused"}, nil},
 	} {
-		managers, err := Managers(entries, tc.path...)
-		g.Expect(err).NotTo(HaveOccurred(), situation)
-		g.Expect(managers.UnsortedList()).To(ConsistOf(tc.want), situation)
+		g.Expect(managers.Of(tc.path...).UnsortedList()).To(ConsistOf(tc.want), situation)
 	}
-	_, err := Managers(append(entries, entry("broken", `{"f:spec":`)), "spec", "paused")
+	_, err = ManagersOf(append(entries, entry("broken", `{"f:spec":`)))
 	g.Expect(err).To(MatchError(ContainSubstring("cannot decode the managed fields of broken")))
 }

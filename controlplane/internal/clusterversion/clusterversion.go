@@ -95,22 +95,21 @@ func readVersion(ctx context.Context, c client.Client, seen *workload.ClusterVer
 // readRequester reads which fields of the requested release this provider wrote. Another client that changes a field takes
 // over its ownership.
 func readRequester(version *configv1.ClusterVersion, seen *workload.ClusterVersion) error {
-	const spec, update = "spec", "desiredUpdate"
-	managers, err := apply.Managers(version.ManagedFields, spec, update, "version")
+	managers, err := apply.ManagersOf(version.ManagedFields)
 	if err != nil {
 		return err //nolint:wrapcheck // by the caller
 	}
-	seen.Ours = managers.Has(string(fieldOwner))
+	ours := func(field ...any) bool {
+		return managers.Of(append([]any{"spec", "desiredUpdate"}, field...)...).Has(string(fieldOwner))
+	}
+	seen.Ours = ours("version")
 	if version.Spec.DesiredUpdate == nil {
 		return nil
 	}
 	for _, risk := range version.Spec.DesiredUpdate.AcceptRisks {
-		item := fieldpath.KeyByFields("name", risk.Name)
-		managers, err := apply.Managers(version.ManagedFields, spec, update, "acceptRisks", item)
-		if err != nil {
-			return err //nolint:wrapcheck // by the caller
-		}
-		seen.AcceptedRisks = append(seen.AcceptedRisks, workload.AcceptedRisk{Name: risk.Name, Ours: managers.Has(string(fieldOwner))})
+		seen.AcceptedRisks = append(seen.AcceptedRisks, workload.AcceptedRisk{
+			Name: risk.Name, Ours: ours("acceptRisks", fieldpath.KeyByFields("name", risk.Name)),
+		})
 	}
 	return nil
 }

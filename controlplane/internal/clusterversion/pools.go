@@ -116,6 +116,6 @@ func patchPool(
 // ownsPause reports whether this provider, and no other client, owns the field that pauses a pool. A client that changes the
 // field, or applies the same value, owns it.
 func ownsPause(pool *machineconfigurationv1.MachineConfigPool) (bool, error) {
-	managers, err := apply.Managers(pool.ManagedFields, "spec", "paused")
-	return managers.Equal(sets.New(string(fieldOwner))), err //nolint:wrapcheck // by the caller
+	managers, err := apply.ManagersOf(pool.ManagedFields)
+	return managers.Of("spec", "paused").Equal(sets.New(string(fieldOwner))), err //nolint:wrapcheck // by the caller
 }
