@@ -78,7 +78,7 @@ var foreignNames = map[string]string{
 	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service",
 	"ValidateClusterSupportsArbiterHosts": "assisted-service", "RenderedTemplates": "siteconfig operator",
 	"ClusterBootImageSkewError": "machine-config-operator", "WatchListClient": "client-go",
-	"WaitingForRelease":         "an exercise of CONTRIBUTING.md",
+	"WaitingForRelease": "an exercise of CONTRIBUTING.md",
 	"pre-terminate.delete.hook.machine.cluster.x-k8s.io/openshift-etcd-member": "ours, after a prefix of Cluster API",
 }
 

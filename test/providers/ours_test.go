@@ -122,6 +122,7 @@ func ours(clusterctl string) *conformance.Provider {
 			"new rule: clusterName cannot change once the installation has started",      // it could not be changed at all
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
 			"new rule: template may contain text and the variables",                      // a condition refused all others
+			"new rule: agentLabels of agent-install.openshift.io are reserved",           // assisted-service overwrote such a label
 			// Release and Kubernetes version are two fields since before the first release.
 			"distributionVersion", ".spec.version", "kubernetesVersion", ".status.upgrade",
 		},

@@ -74,7 +74,8 @@ func (h *hub) start(ctx context.Context, options conformance.HubOptions) (confor
 
 // startAPIServer starts etcd and kube-apiserver, and writes the kubeconfig of an administrator.
 func (h *hub) startAPIServer() error {
-	server := &envtest.Environment{}
+	// The default of 20 seconds is too short for kube-apiserver on a busy machine.
+	server := &envtest.Environment{ControlPlaneStartTimeout: 3 * time.Minute}
 	if _, err := server.Start(); err != nil {
 		return fmt.Errorf("cannot start an API server from the programs in KUBEBUILDER_ASSETS: %w", err)
 	}
