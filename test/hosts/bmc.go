@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -86,16 +87,20 @@ func (h *Host) remaining(task Task) time.Duration {
 	return time.Until(w.until)
 }
 
-// failure returns why a task fails now; empty if it does not.
+// failure returns why a task fails now; empty if it does not. A machine that cannot be switched on cannot be provisioned.
 func (h *Host) failure(task Task) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	w := h.tasks[task]
-	if w.failure != "" {
+	reason := w.failure
+	if task == Provisioning {
+		reason = cmp.Or(reason, h.tasks[Powering].failure)
+	}
+	if reason != "" {
 		w.until = time.Now().Add(taskRetry)
 		h.tasks[task] = w
 	}
-	return w.failure
+	return reason
 }
 
 // finish ends a task, so that the next one starts from the beginning.

@@ -260,6 +260,19 @@ func TestHostWhosePowerCannotBeSwitched(t *testing.T) {
 	l.Eventually(func() metal3api.ErrorType { return l.get("host-0").Status.ErrorType }).Should(BeEmpty())
 }
 
+func TestHostThatCannotBeSwitchedOnIsNotProvisioned(t *testing.T) {
+	l := newLab(t)
+	l.hosts(1)
+	host := l.rack.Host("host-0")
+	host.FailTask(Powering, "no power supply")
+	l.bootISO("host-0", testInfraEnv)
+	l.Eventually(func() string { return l.get("host-0").Status.ErrorMessage }).Should(ContainSubstring("no power supply"))
+	l.Consistently(host.Boots, "1s").Should(BeEmpty())
+
+	host.FailTask(Powering, "")
+	l.Eventually(host.Boots).ShouldNot(BeEmpty())
+}
+
 // A host that cannot be provisioned is released without a repair.
 func TestHostThatCannotBeProvisionedIsReleased(t *testing.T) {
 	l := newLab(t)
