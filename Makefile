@@ -326,8 +326,8 @@ BMO ?= simulated
 AUTH ?= local
 LOGS ?= e2e-$(BACKEND)
 # In a file, color codes would be most of the text. Ginkgo ends a suite that takes too long and reports the
-# running spec before the timeout of the program.
-GINKGO := -ginkgo.timeout=100m $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
+# running spec before the timeout of the program. A FOCUS or LABELS that selects no spec is an error.
+GINKGO := -ginkgo.timeout=100m -ginkgo.fail-on-empty $(if $(MAKE_TERMOUT),,-ginkgo.no-color)
 # A compiled program, because several suites run it and go test would link it for each suite.
 END_TO_END := $(CURDIR)/bin/e2e.test
 .PHONY: end-to-end-program

@@ -14,6 +14,7 @@ var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
 	// testsIn matches the names of tests, and the folder that they are in.
 	testsIn = regexp.MustCompile("((?:`\\w+`, )*`\\w+`) in ([a-z/]+)")
+	focused = regexp.MustCompile(`\$\(MAKE\) e2e .*FOCUS='([^']+)'`)
 )
 
 // A claim whose test was renamed or removed is not tested any more.
@@ -37,6 +38,18 @@ func TestEveryClaimNamesTestsThatExist(t *testing.T) {
 		}
 	}
 	NewWithT(t).Expect(claims).To(BeNumerically(">", 30))
+}
+
+// A part of FOCUS that matches no spec runs nothing, and nothing fails.
+func TestEachFocusOfTheMakefileMatchesSpecs(t *testing.T) {
+	g, sources := NewWithT(t), testSources(t, "test/e2e")
+	runs := focused.FindAllStringSubmatch(file(t, "Makefile"), -1)
+	g.Expect(runs).NotTo(BeEmpty())
+	for _, run := range runs {
+		for part := range strings.SplitSeq(run[1], "|") {
+			g.Expect(sources).To(MatchRegexp(`(Describe|It)\("[^"]*`+regexp.QuoteMeta(part)), "FOCUS='%s'", run[1])
+		}
+	}
 }
 
 // proofs are how the tests begin that a cell names, by their folder: specs after "e2e: ", and what they call in
