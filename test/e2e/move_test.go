@@ -28,7 +28,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("An installed cluster", Label("move"), func() {
+var _ = Describe("An installed cluster", Label("move", "nightly"), func() {
 	It("that clusterctl moved to another hub is scaled there", func(ctx SpecContext) {
 		onlySimulated()
 		// Secrets without an owner are moved only with this label.

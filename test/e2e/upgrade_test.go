@@ -61,7 +61,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 		}
 	}, NodeTimeout(2*installTimeout))
 
-	It("is upgraded on a single host, whose API is down during its restart", func(ctx SpecContext) {
+	It("is upgraded on a single host, whose API is down during its restart", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "sno", lab.Mutations{Namespace: "upgrade-single", ClusterName: "single"})
 		waitAvailable(ctx, cluster)
 		before := state(ctx, cluster)
