@@ -69,7 +69,7 @@ func TestImagesAreStaticUnprivilegedAndMultiPlatform(t *testing.T) {
 			g.Expect(rest).To(HavePrefix("cp LICENSE /LICENSE && touch --date=@${SOURCE_DATE_EPOCH} /manager /LICENSE"),
 				"no file has the build time")
 			g.Expect(all[:last]).To(ContainElement("ARG SOURCE_DATE_EPOCH=0"))
-			g.Expect(build).To(ContainSubstring("CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false"),
+			g.Expect(build).To(ContainSubstring("CGO_ENABLED=0 GOOS=${TARGETOS} GOARCH=${TARGETARCH} go build -trimpath -buildvcs=false -tags "),
 				"static, and independent of the folder")
 			g.Expect(build).To(HaveSuffix(" ./" + p.folder))
 
@@ -81,8 +81,8 @@ func TestImagesAreStaticUnprivilegedAndMultiPlatform(t *testing.T) {
 	}
 }
 
-// The linker flags for managers are the same in the Makefile and in the Dockerfiles.
-func TestImagesHaveVersionFlagsOfMakefile(t *testing.T) {
+// The build tags and linker flags for managers are the same in the Makefile and in the Dockerfiles.
+func TestImagesHaveFlagsOfMakefile(t *testing.T) {
 	g := NewWithT(t)
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	g.Expect(err).NotTo(HaveOccurred())
@@ -90,10 +90,12 @@ func TestImagesHaveVersionFlagsOfMakefile(t *testing.T) {
 	flags := regexp.MustCompile(`(?m)^LDFLAGS = (.+)$`).FindSubmatch(makefile)
 	g.Expect(pkg).NotTo(BeNil())
 	g.Expect(flags).NotTo(BeNil())
+	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindSubmatch(makefile)
+	g.Expect(tags).NotTo(BeNil())
 	wanted := strings.NewReplacer("$(BUILD_VARIABLES)", string(pkg[1]), "$(", "${", ")", "}").Replace(string(flags[1]))
 	for _, p := range providers {
 		all := strings.Join(instructions(t, p.folder), "\n")
-		g.Expect(all).To(ContainSubstring(`-ldflags "` + wanted + `"`))
+		g.Expect(all).To(ContainSubstring(`-tags ` + string(tags[1]) + ` -ldflags "` + wanted + `"`))
 		g.Expect(all).To(ContainSubstring("\nARG VERSION=dev REVISION\n"))
 		g.Expect(string(makefile)).To(ContainSubstring("$(ENGINE) build $(BUILD_ARGS) -f Dockerfile." + p.folder))
 		g.Expect(string(makefile)).To(ContainSubstring("/" + p.image + ":$(VERSION) ."))

@@ -10,7 +10,8 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 )
 
-// For any template each slot has a unique, valid and stable name, or an error. The computation always ends.
+// For any template each slot has a unique, valid and stable name, or an error. The computation always ends. An accepted
+// template gives the same text as a Go template.
 func FuzzMachineNaming(f *testing.F) {
 	for _, template := range []string{
 		"", "{{ .cluster.name }}-cp-{{ .random }}", "{{- .kubeadmControlPlane.name -}}-{{ .random }}", "x{{ .random }}{{ .random }}",
@@ -28,6 +29,7 @@ func FuzzMachineNaming(f *testing.F) {
 			return // not the name of an object
 		}
 		g := NewWithT(t)
+		expectLikeGoTemplate(g, template)
 		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			cp.Name, cp.Spec.MachineNaming.Template = name, template
 		})

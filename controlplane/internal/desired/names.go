@@ -1,7 +1,6 @@
 package desired
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -10,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -111,9 +109,21 @@ func slotOf(f *facts.Facts, name string) string {
 	return ""
 }
 
+// namingVariable matches a variable of a naming template, with the space that its trim markers remove.
+var namingVariable = regexp.MustCompile(`(?:[{][{]|[ \t\r\n]*[{][{]- ) *` +
+	`([.]random|[.](?:cluster|controlPlane|kubeadmControlPlane)[.]name) *(?:[}][}]| -[}][}][ \t\r\n]*)`)
+
 // namingTemplate matches the templates that the schema accepts (MachineNamingSpec). Objects from before this
 // schema may have others. A template that loops, or prints without end, would block all clusters.
-var namingTemplate = regexp.MustCompile(`^([^{}]|[{][{]-? *[.](random|(cluster|controlPlane|kubeadmControlPlane)[.]name) *-?[}][}])*$`)
+var namingTemplate = regexp.MustCompile(`^(?:[^{}]|` + namingVariable.String() + `)*$`)
+
+// expandName returns a naming template with the values of its variables. Package text/template is not used: it
+// calls methods by name, so the linker would keep all methods of all types (8 MiB of memory).
+func expandName(template string, values map[string]string) string {
+	return namingVariable.ReplaceAllStringFunc(template, func(variable string) string {
+		return values[namingVariable.FindStringSubmatch(variable)[1]]
+	})
+}
 
 // machineName returns the name of the Machine of a slot: a number, or the slot of the arbiter.
 func machineName(f *facts.Facts, slot string) (string, error) {
@@ -128,30 +138,20 @@ func machineName(f *facts.Facts, slot string) (string, error) {
 	if !namingTemplate.MatchString(f.ControlPlane.Spec.MachineNaming.Template) {
 		return "", errors.New("machineNaming.template has more than text and the variables .cluster.name, .controlPlane.name and .random")
 	}
-	parsed, err := template.New("name").Option("missingkey=error").Parse(f.ControlPlane.Spec.MachineNaming.Template)
-	if err != nil {
-		return "", fmt.Errorf("machineNaming.template is not a Go template: %w", err)
-	}
-	controlPlane := map[string]string{"name": f.ControlPlane.Name}
-	var name bytes.Buffer
-	if err := parsed.Execute(&name, map[string]any{
-		"cluster":             map[string]string{"name": f.ClusterName()},
-		"controlPlane":        controlPlane,
-		"kubeadmControlPlane": controlPlane,
-		"random":              suffix,
-	}); err != nil {
-		return "", fmt.Errorf("machineNaming.template cannot be used: %w", err)
-	}
-	if !strings.Contains(name.String(), suffix) {
+	name := expandName(f.ControlPlane.Spec.MachineNaming.Template, map[string]string{
+		".cluster.name": f.ClusterName(), ".controlPlane.name": f.ControlPlane.Name, ".kubeadmControlPlane.name": f.ControlPlane.Name,
+		".random": suffix,
+	})
+	if !strings.Contains(name, suffix) {
 		return "", errors.New("machineNaming.template gives several Machines one name: it must contain {{ .random }}")
 	}
-	if problems := validation.IsDNS1123Subdomain(name.String()); len(problems) > 0 {
-		return "", fmt.Errorf("machineNaming.template gives the name %q: %s", name.String(), problems[0])
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", fmt.Errorf("machineNaming.template gives the name %q: %s", name, problems[0])
 	}
-	if name.Len() > maxMachineName {
-		return "", fmt.Errorf("machineNaming.template gives the name %q, which is longer than %d characters", name.String(), maxMachineName)
+	if len(name) > maxMachineName {
+		return "", fmt.Errorf("machineNaming.template gives the name %q, which is longer than %d characters", name, maxMachineName)
 	}
-	return name.String(), nil
+	return name, nil
 }
 
 // machineSuffix returns a suffix that is stable and differs for each slot of each control plane.

@@ -3,6 +3,7 @@ package desired
 import (
 	"strings"
 	"testing"
+	"text/template"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,12 @@ func TestMachineNamingTemplate(t *testing.T) {
 	for template, wanted := range map[string]string{
 		"{{ .cluster.name }}-cp-{{ .random }}":          `^cluster1-cp-[a-z0-9]{5}$`,
 		"{{ .kubeadmControlPlane.name }}-{{ .random }}": `^c1-[a-z0-9]{5}$`,
+		"{{- .controlPlane.name -}}\t{{- .random -}} ":  `^c1[a-z0-9]{5}$`,
+		"a \n{{- .random}}":                             `^a[a-z0-9]{5}$`,
+		"{{ .random -}} a":                              `^[a-z0-9]{5}a$`,
+		"{{ .random }} a":                               "",
+		"{{-.random }}":                                 "",
+		"{{ .random-}}":                                 "",
 		"{{ .nothing.name }}-{{ .random }}":             "",
 		"UPPER-{{ .random }}":                           "",
 		"{{/* {{ .random }} */}}x":                      "",
@@ -46,6 +53,7 @@ func TestMachineNamingTemplate(t *testing.T) {
 	} {
 		g := NewWithT(t)
 		s := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) { cp.Spec.MachineNaming.Template = template })
+		expectLikeGoTemplate(g, template)
 		slots, err := FreeSlots(s, 1)
 		if wanted == "" {
 			g.Expect(err).To(HaveOccurred(), template)
@@ -54,4 +62,21 @@ func TestMachineNamingTemplate(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(slots[0].Name).To(MatchRegexp(wanted))
 	}
+}
+
+// expectLikeGoTemplate expects that an accepted naming template gives the same text as a Go template.
+func expectLikeGoTemplate(g Gomega, naming string) {
+	if !namingTemplate.MatchString(naming) {
+		return
+	}
+	parsed, err := template.New("").Parse(naming)
+	g.Expect(err).NotTo(HaveOccurred())
+	var wanted strings.Builder
+	g.Expect(parsed.Execute(&wanted, map[string]any{
+		"cluster": map[string]string{"name": "a"}, "controlPlane": map[string]string{"name": "b"},
+		"kubeadmControlPlane": map[string]string{"name": "c"}, "random": "d",
+	})).To(Succeed())
+	g.Expect(expandName(naming, map[string]string{
+		".cluster.name": "a", ".controlPlane.name": "b", ".kubeadmControlPlane.name": "c", ".random": "d",
+	})).To(Equal(wanted.String()), naming)
 }

@@ -167,7 +167,7 @@ func (b *Builder) make(ctx context.Context, c Component) error {
 	if err != nil {
 		return err
 	}
-	if err := b.build(ctx, r.source, r.target, pkg, ldflags(c, r.version)); err != nil || r.inputs == "" {
+	if err := b.build(ctx, r.source, r.target, pkg, "-ldflags", ldflags(c, r.version)); err != nil || r.inputs == "" {
 		return err
 	}
 	return os.WriteFile(r.target+".inputs", []byte(r.inputs), 0o644)
@@ -183,6 +183,9 @@ func (b *Builder) packageOf(c Component) (string, error) {
 
 // versionVariable is the variable for the version of our managers that the linker sets; see the Makefile.
 const versionVariable = "github.com/prometheus/common/version.Version"
+
+// managerTags are the build tags of our managers; see the Makefile.
+const managerTags = "grpcnotrace"
 
 // Manager builds a program of this repository. The cache of the go command decides whether it is up to date.
 func (b *Builder) Manager(ctx context.Context, name string) (string, error) {
@@ -201,13 +204,13 @@ func (b *Builder) manager(ctx context.Context, name, file, ldflags string) (stri
 	}
 	defer unlock()
 	target := filepath.Join(b.root, ".tools", "managers", file)
-	return target, b.build(ctx, b.root, target, "./"+name, ldflags)
+	return target, b.build(ctx, b.root, target, "./"+name, "-tags", managerTags, "-ldflags", ldflags)
 }
 
 // build runs go build and renames the program, so that an interrupted build leaves no incomplete program and a
 // running program is not overwritten. The go command gets the existing program, because it links only changed
 // programs.
-func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string) error {
+func (b *Builder) build(ctx context.Context, source, target, pkg string, flags ...string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder of %s: %w", target, err)
 	}
@@ -216,7 +219,8 @@ func (b *Builder) build(ctx context.Context, source, target, pkg, ldflags string
 	if err := offer(target, temporary); err != nil {
 		return fmt.Errorf("cannot prepare the path of %s: %w", target, err)
 	}
-	if _, err := b.goCommand(ctx, source, "build", "-buildvcs=false", "-ldflags", ldflags, "-o", temporary, pkg); err != nil {
+	args := slices.Concat([]string{"build", "-buildvcs=false"}, flags, []string{"-o", temporary, pkg})
+	if _, err := b.goCommand(ctx, source, args...); err != nil {
 		return fmt.Errorf("cannot build %s: %w", filepath.Base(target), err)
 	}
 	if same(target, temporary) {

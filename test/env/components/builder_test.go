@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -90,4 +91,14 @@ shift 4; touch $2
 	content, err := os.ReadFile(log)
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(string(content)).NotTo(Or(ContainSubstring("list first"), ContainSubstring("list second")), "these are built first")
+}
+
+// The managers of tests have the build tags of the shipped managers.
+func TestManagersHaveTagsOfMakefile(t *testing.T) {
+	g := NewWithT(t)
+	makefile, err := os.ReadFile("../../../Makefile")
+	g.Expect(err).NotTo(HaveOccurred())
+	tags := regexp.MustCompile(`(?m)^TAGS := (\S+)$`).FindSubmatch(makefile)
+	g.Expect(tags).NotTo(BeNil())
+	g.Expect(string(tags[1])).To(Equal(managerTags))
 }
