@@ -113,11 +113,11 @@ type cluster struct {
 	state, info     string
 	due             time.Time
 
-	// name, spec and overrides are the values that the service has accepted: see acceptChanges.
+	// name, spec, overrides and ignored are the values that the service has accepted: see acceptChanges.
 	name             string
 	spec             hiveext.AgentClusterInstallSpec
 	overrides        string
-	ignoredOfHosts   []string
+	ignored          ignoredValidations
 	releaseImage     string
 	kubeconfigSecret string
 	hold             bool

@@ -103,10 +103,13 @@ func (s *Simulator) ensureCluster(ctx context.Context, cd *hivev1.ClusterDeploym
 	key := client.ObjectKeyFromObject(cd)
 	s.mu.Lock()
 	c := s.clusters[key]
-	started := c != nil && !c.waiting()
 	installed := imported(cd, aci) && !s.faults.lost[key]
+	known := c != nil && (installed || !c.waiting())
+	if known {
+		c.specError = c.ignoreValidations(aci) // the admission webhook refuses changes of the spec
+	}
 	s.mu.Unlock()
-	if started || installed && c != nil {
+	if known {
 		return c, nil
 	}
 	if installed {
@@ -189,12 +192,15 @@ func (s *Simulator) advanceCluster(
 	}
 	next, before := s.nextClusterState(c), c.state
 	wait = time.Until(c.due)
+	// While the service refuses a change, it hands over no credentials, and the cluster adds no hosts. Hosts are installed.
+	refusing := c.specError != nil && !c.waiting()
 	s.mu.Unlock()
 	switch {
-	case next == nil:
+	case next == nil, refusing && (next.state == models.ClusterStatusInstalled || next.state == models.ClusterStatusAddingHosts):
 		return false, 0, nil
 	case wait > 0:
 		return false, wait, nil
+	case refusing:
 	case next.state == models.ClusterStatusInstalling && before == models.ClusterStatusPreparingForInstallation:
 		err = s.handOver(ctx, cd, aci, c, false)
 	case next.state == models.ClusterStatusInstalled:

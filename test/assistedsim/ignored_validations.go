@@ -1,6 +1,8 @@
 package assistedsim
 
 import (
+	"errors"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -20,44 +22,79 @@ var (
 	}
 )
 
-// ignoreValidations reads the annotations with ignored validations, as the service does since April 2026.
+// ignoredValidations are the validations that the service ignores for a cluster. A list is nil if no annotation states
+// the list.
+type ignoredValidations struct{ cluster, hosts []string }
+
+// ignoreValidations reads the annotations with ignored validations, as the service does since April 2026. It refuses a
+// change while the cluster is being installed (applyIgnoredValidations and VerifyClusterUpdatability of the service).
 func (c *cluster) ignoreValidations(aci *hiveext.AgentClusterInstall) error {
-	_, err := validationsIn(aci, assisted.IgnoredClusterValidationsAnnotation, "cluster", neverIgnoredOfClusters, func(id string) error {
-		return models.NewClusterValidationID(models.ClusterValidationID(id)).Validate(nil)
-	})
+	cluster, err := validationsIn(aci, assisted.IgnoredClusterValidationsAnnotation)
 	if err != nil {
 		return err
 	}
-	c.ignoredOfHosts, err = validationsIn(aci, assisted.IgnoredHostValidationsAnnotation, "host", neverIgnoredOfHosts, func(id string) error {
+	hosts, err := validationsIn(aci, assisted.IgnoredHostValidationsAnnotation)
+	if err != nil {
+		return err
+	}
+	next := ignoredValidations{cluster, hosts}
+	if reflect.DeepEqual(next, c.ignored) {
+		return nil
+	}
+	if !c.waiting() && c.state != models.ClusterStatusAddingHosts {
+		return inputErrorf("Cluster %s is in %s state, cluster can be updated only in one of "+
+			"[insufficient ready pending-for-input adding-hosts]", c.id, c.state)
+	}
+	if err := errors.Join(checkIgnored(cluster, "cluster", neverIgnoredOfClusters, func(id string) error {
+		return models.NewClusterValidationID(models.ClusterValidationID(id)).Validate(nil)
+	}), checkIgnored(hosts, "host", neverIgnoredOfHosts, func(id string) error {
 		return models.NewHostValidationID(models.HostValidationID(id)).Validate(nil)
-	})
-	return err
+	})); err != nil {
+		return inputErrorf("cannot proceed due to the following errors: %s", err.Error())
+	}
+	c.ignored = next
+	return nil
 }
 
-func validationsIn(
-	aci *hiveext.AgentClusterInstall, annotation, kind string, never []string, known func(id string) error,
-) ([]string, error) {
-	var ids []string
-	for id := range strings.SplitSeq(aci.Annotations[annotation], ",") {
-		switch id = strings.TrimSpace(id); {
-		case id == "" && strings.TrimSpace(aci.Annotations[annotation]) == "": // explicitly none
-		case id == "":
+func validationsIn(aci *hiveext.AgentClusterInstall, annotation string) ([]string, error) {
+	value, stated := aci.Annotations[annotation]
+	if !stated {
+		return nil, nil
+	}
+	ids := []string{}
+	if strings.TrimSpace(value) == "" {
+		return ids, nil
+	}
+	for id := range strings.SplitSeq(value, ",") {
+		if id = strings.TrimSpace(id); id == "" {
 			return nil, inputErrorf("annotation %q: failed to parse comma-separated validation IDs", annotation)
-		case slices.Contains(never, id):
-			return nil, inputErrorf("cannot proceed due to the following errors: unable to ignore the following %s validations (%s)", kind, id)
-		case known(id) != nil && id != "all":
-			return nil, inputErrorf("cannot proceed due to the following errors: Validation ID '%s' is not a known %s validation", id, kind)
-		default:
-			ids = append(ids, id)
 		}
+		ids = append(ids, id)
 	}
 	return ids, nil
 }
 
-// ignores reports whether the cluster of a host ignores a validation of its hosts.
+// checkIgnored returns an error for validations that the service does not know or never ignores.
+func checkIgnored(ids []string, kind string, never []string, known func(id string) error) error {
+	for _, id := range ids {
+		switch {
+		case slices.Contains(never, id):
+			return inputErrorf("unable to ignore the following %s validations (%s)", kind, id)
+		case known(id) != nil && id != "all":
+			return inputErrorf("Validation ID '%s' is not a known %s validation", id, kind)
+		}
+	}
+	return nil
+}
+
+// ignores reports whether the service ignores a validation of a host. The list of a cluster, even an empty one, replaces
+// the list of the service (preprocess in internal/host/refresh_status_preprocessor.go).
 func (s *Simulator) ignores(h *host, id models.HostValidationID) bool {
-	c := s.clusters[h.cluster]
-	return c != nil && (slices.Contains(c.ignoredOfHosts, string(id)) || slices.Contains(c.ignoredOfHosts, "all"))
+	ids := s.opts.DisabledHostValidations
+	if c := s.clusters[h.cluster]; c != nil && c.ignored.hosts != nil {
+		ids = c.ignored.hosts
+	}
+	return slices.Contains(ids, string(id)) || slices.Contains(ids, "all")
 }
 
 // invalid returns the failure of the validation ntp-synced of a host, which [Simulator.FailValidation] sets; "" if the

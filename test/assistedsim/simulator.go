@@ -75,6 +75,8 @@ type Options struct {
 	ImageServiceURL string
 	// OSVersions are the OpenShift minor versions that have an OS image, oldest first. Default: 4.14 to 4.22.
 	OSVersions []string
+	// DisabledHostValidations are validations that the service ignores for all clusters (DISABLED_HOST_VALIDATIONS).
+	DisabledHostValidations []string
 	// Namespaces are the namespaces that the service watches. Default: all.
 	Namespaces map[string]cache.Config
 	// Logger receives the logs of the simulator's controllers. Default: none.
