@@ -29,6 +29,11 @@ const (
 	Consumer = "OpenshiftAssistedControlPlane"
 )
 
+// IgnoredValidations returns the annotations of an AgentClusterInstall with ignored validations.
+func IgnoredValidations() []string {
+	return []string{IgnoredClusterValidationsAnnotation, IgnoredHostValidationsAnnotation}
+}
+
 // WithNTPSources returns an AgentClusterInstall with the field spec.ntpSources as its annotation lists it; nil without the
 // annotation. The Go type lacks the field, which assisted-service has since August 2026. The API server of an older one
 // refuses the field.

@@ -70,16 +70,13 @@ var forBootstrap = []string{
 	bootstrapv1.MirrorsDigestAnnotation,
 }
 
-// ignoredValidations are the annotations that the condition ValidationsEnforced reports, of any AgentClusterInstall.
-var ignoredValidations = []string{assisted.IgnoredClusterValidationsAnnotation, assisted.IgnoredHostValidationsAnnotation}
-
 // trimInstall keeps the whole spec until it names the credentials of the cluster. Once the hosts are being installed, this
 // provider does not apply the spec.
 func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInstall {
 	kept := &hiveext.AgentClusterInstall{ObjectMeta: kube.Identity(&install.ObjectMeta), Status: trimInstallStatus(install)}
 	if install.Spec.ClusterMetadata != nil {
 		kept.Labels = kube.SelectKeys(install.Labels, ownLabels...)
-		read := slices.Concat([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, ignoredValidations, forBootstrap)
+		read := slices.Concat([]string{facts.ImportedAnnotation, contract.ClusterUIDAnnotation}, assisted.IgnoredValidations(), forBootstrap)
 		kept.Annotations = kube.SelectKeys(install.Annotations, read...)
 		kept.Spec.ImageSetRef, kept.Spec.ClusterDeploymentRef = install.Spec.ImageSetRef, install.Spec.ClusterDeploymentRef
 		kept.Spec.ClusterMetadata = install.Spec.ClusterMetadata
@@ -90,7 +87,7 @@ func trimInstall(install *hiveext.AgentClusterInstall) *hiveext.AgentClusterInst
 	kept.Labels = kube.SelectKeys(install.Labels, append(slices.Clone(ownLabels), hiveext.ClusterConsumerLabel)...)
 	read := slices.Concat([]string{
 		assisted.InstallConfigOverridesAnnotation, assisted.NTPSourcesAnnotation, contract.ClusterUIDAnnotation,
-	}, ignoredValidations, forBootstrap)
+	}, assisted.IgnoredValidations(), forBootstrap)
 	kept.Annotations = kube.SelectKeys(install.Annotations, read...)
 	kept.Spec, kept.ManagedFields = install.Spec, apply.Own(writer.FieldOwner, install.ManagedFields)
 	apply.KeepMetadata(writer.MetadataOwner, install, kept)

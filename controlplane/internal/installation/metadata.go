@@ -55,6 +55,11 @@ func (w *MetadataWriter) Propagate(ctx context.Context, s *scope.Scope) (bool, e
 // may revert each write.
 func (w *MetadataWriter) propagateTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
 	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
+	if obj == client.Object(s.Install) {
+		if err := keepIgnored(ctx, s, w.writer, w.writer.Metadata, wanted); err != nil {
+			return err
+		}
+	}
 	key := reconcile.Key("metadata "+kind.Kind, obj)
 	id := fmt.Sprintf("%s %s %v %v", key, obj.GetUID(), wanted.GetLabels(), wanted.GetAnnotations())
 	if left := w.backoff.Left(id); left > 0 {

@@ -111,8 +111,7 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 			return field.name
 		}
 	}
-	// assisted-service sets sources that the AgentClusterInstall states (updateIfNeeded in clusterdeployments_controller.go).
-	if registered.Annotations[assisted.NTPSourcesAnnotation] != "" && wanted.Annotations[assisted.NTPSourcesAnnotation] == "" {
+	if otherTimeServers(registered, wanted, owns) {
 		return "config.ntpSources"
 	}
 	if assisted.OtherMirrors(
@@ -122,6 +121,18 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 		return ContentOfMirrors
 	}
 	return ""
+}
+
+// otherTimeServers reports whether an AgentClusterInstall gets its first NTP servers, or loses all of them. assisted-service
+// ignores a list that is withdrawn (updateIfNeeded in its clusterdeployments_controller.go). It refuses a first list if it
+// has a time server of its own (NTP_DEFAULT_SERVER), with which it has registered the cluster (updateNtpSources in its
+// bminventory/inventory.go).
+func otherTimeServers(registered, wanted *hiveext.AgentClusterInstall, owns func(path ...string) bool) bool {
+	const key = assisted.NTPSourcesAnnotation
+	if wanted.Annotations[key] != "" {
+		return registered.Annotations[key] == ""
+	}
+	return registered.Annotations[key] != "" && owns("metadata", "annotations", key)
 }
 
 func isNone(value any) bool {

@@ -86,18 +86,35 @@ func imageSet(name string) func(*hiveext.AgentClusterInstallSpec) {
 	return func(s *hiveext.AgentClusterInstallSpec) { s.ImageSetRef = &hivev1.ClusterImageSetReference{Name: name} }
 }
 
-// assisted-service ignores an AgentClusterInstall without NTP servers, and keeps the former ones.
-func TestWithdrawnNTPSourcesAreRegisteredAgain(t *testing.T) {
-	of := func(sources string) *hiveext.AgentClusterInstall {
-		install := &hiveext.AgentClusterInstall{}
-		if sources != "" {
-			install.Annotations = map[string]string{assisted.NTPSourcesAnnotation: sources}
-		}
-		return install
+// assisted-service ignores an AgentClusterInstall that states no NTP servers any longer. With NTP_DEFAULT_SERVER it refuses
+// the first servers of a registered cluster.
+func TestFirstAndWithdrawnNTPSourcesAreRegisteredAgain(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		registered, wanted string
+		others             bool // another client has set the annotation
+		field              string
+	}{
+		"none":                             {},
+		"the same":                         {registered: "a,b", wanted: "a,b"},
+		"other ones":                       {registered: "a,b", wanted: "b"},
+		"withdrawn":                        {registered: "a,b", field: "config.ntpSources"},
+		"first":                            {wanted: "b", field: "config.ntpSources"},
+		"annotation of another client":     {registered: "a", others: true},
+		"replaces those of another client": {registered: "a", wanted: "b", others: true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			of := func(sources string) *hiveext.AgentClusterInstall {
+				install := &hiveext.AgentClusterInstall{}
+				if sources != "" {
+					install.Annotations = map[string]string{assisted.NTPSourcesAnnotation: sources}
+				}
+				return install
+			}
+			owns := func(path ...string) bool {
+				NewWithT(t).Expect(path).To(Equal([]string{"metadata", "annotations", assisted.NTPSourcesAnnotation}))
+				return !tc.others
+			}
+			NewWithT(t).Expect(RegisterAgainFor(of(tc.registered), of(tc.wanted), owns)).To(Equal(tc.field))
+		})
 	}
-	ours := func(...string) bool { return true }
-	g := NewWithT(t)
-	g.Expect(RegisterAgainFor(of("a,b"), of(""), ours)).To(Equal("config.ntpSources"))
-	g.Expect(RegisterAgainFor(of("a,b"), of("b"), ours)).To(BeEmpty())
-	g.Expect(RegisterAgainFor(of(""), of("b"), ours)).To(BeEmpty())
 }
