@@ -5,6 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
 // Complete returns an AgentClusterInstall with the NTP servers that its Go type lacks: see assisted.WithNTPSources. It
@@ -18,4 +19,14 @@ func Complete(obj client.Object) (client.Object, error) {
 		return u, err
 	}
 	return obj, nil
+}
+
+// completeObserved is Complete for an object of the cache, which lacks the NTP servers. Only the managed fields show that
+// the AgentClusterInstall still has them: an assisted-service that does not know the field drops it with each update, and
+// keeps the annotation.
+func (w *Writer) completeObserved(obj client.Object) (client.Object, error) {
+	if kube.IsNil(obj) || !w.Applier.Owns(obj, "spec", "ntpSources") {
+		return obj, nil
+	}
+	return Complete(obj)
 }

@@ -64,7 +64,7 @@ func (w *Writer) ApplyChecked(ctx context.Context, s *scope.Scope, desired, obse
 	if err != nil {
 		return err
 	}
-	if observed, err = Complete(observed); err != nil {
+	if observed, err = w.completeObserved(observed); err != nil {
 		return err
 	}
 	_, err = w.ApplyOnce(ctx, &s.Again, w.Applier, apply.Key(desired), wanted, observed)
