@@ -117,7 +117,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"NTP sources and an empty additional list": {change: `spec: {ntpSources: [ntp.example.com], additionalNTPSources: []}`},
 		"NTP sources and additional ones": {
 			change:  `spec: {ntpSources: [ntp.example.com], additionalNTPSources: [ntp]}`,
-			refused: "ntpSources replace all other NTP servers: remove additionalNTPSources",
+			refused: "ntpSources replace the NTP servers of the image: remove additionalNTPSources",
 		},
 		"empty NTP sources":           {change: `spec: {ntpSources: []}`, refused: "spec.ntpSources"},
 		"time for network interfaces": {change: `spec: {imageType: minimal-iso, networkDiscoveryDelaySeconds: 30}`},

@@ -519,7 +519,7 @@ func controlPlaneUpdateAdmissions() admissions {
 		"ignored validations once installed": {
 			before:  in("Installed", `, spec: {config: {ignoredValidations: {hosts: [ntp-synced]}}}`),
 			change:  in("Installed", `, spec: {config: {ignoredValidations: {hosts: [has-memory-for-role]}}}`),
-			refused: "the installation has started: ignoredValidations cannot change any more",
+			refused: "the installation has started: change the annotations of the AgentClusterInstall instead of ignoredValidations",
 		},
 		"hold reverted while preparing": {
 			before: in("Preparing", `, spec: {config: {holdInstallation: true}}`),

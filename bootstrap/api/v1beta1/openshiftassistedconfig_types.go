@@ -85,7 +85,7 @@ const HostRoleArbiter HostRole = "Arbiter"
 // +kubebuilder:validation:XValidation:rule="!has(self.discoveryKernelArguments) || !has(self.bootMode) || self.bootMode != 'DiskImage'",message="discoveryKernelArguments apply to the live ISO, which boot mode DiskImage does not have: remove them, or set bootMode to LiveISO"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.installerArguments) || !self.installerArguments.exists(a, a in ['--save-partlabel', '--save-partindex', '--network-dir', '--image-url', '--image-file'])",message="installerArguments: in boot mode DiskImage only --append-karg, --delete-karg, -n and --copy-network have an effect, because OpenShift is installed on the disk that the host runs from: remove the other arguments"
 // +kubebuilder:validation:XValidation:rule="!has(self.bootMode) || self.bootMode != 'DiskImage' || !has(self.rootDeviceHints)",message="rootDeviceHints have no effect in boot mode DiskImage, which writes the disk before the host boots: remove them, the infrastructure provider chooses the disk (Metal3: by rootDeviceHints of the BareMetalHost)"
-// +kubebuilder:validation:XValidation:rule="!has(self.ntpSources) || !has(self.additionalNTPSources) || size(self.additionalNTPSources) == 0",message="ntpSources replace all other NTP servers: remove additionalNTPSources"
+// +kubebuilder:validation:XValidation:rule="!has(self.ntpSources) || !has(self.additionalNTPSources) || size(self.additionalNTPSources) == 0",message="ntpSources replace the NTP servers of the image: remove additionalNTPSources"
 type OpenshiftAssistedConfigSpec struct {
 	// role is the role of a control-plane host that does not become a master. Arbiter: a member of etcd that is not a
 	// master. The control plane provider sets this field in the config of the arbiter that spec.arbiter of an
@@ -119,11 +119,11 @@ type OpenshiftAssistedConfigSpec struct {
 	// +kubebuilder:validation:items:MaxLength=253
 	AdditionalNTPSources []string `json:"additionalNTPSources,omitempty"`
 
-	// ntpSources are host names or IP addresses of the only NTP servers that the host uses until it is bound to its
-	// cluster. They replace the servers of DHCP, of the image and of additionalNTPSources. For installed hosts see
-	// spec.config.ntpSources of the OpenshiftAssistedControlPlane. 1 to 16. The field needs an assisted-service from
-	// August 2026 or newer. With an older one the host is not discovered, and the condition DiscoveryImageReady reports
-	// the cause.
+	// ntpSources are host names or IP addresses of NTP servers that the host uses during the discovery. They replace the
+	// servers of the image. Servers that DHCP announces stay in use. For installed hosts see spec.config.ntpSources of the
+	// OpenshiftAssistedControlPlane. 1 to 16. Cannot be combined with additionalNTPSources. The field needs an
+	// assisted-service from August 2026 or newer. With an older one the host is not discovered, and the condition
+	// DiscoveryImageReady reports the cause.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
