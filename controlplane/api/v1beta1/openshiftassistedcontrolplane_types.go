@@ -526,7 +526,7 @@ type InstallationConfig struct {
 	// ignoredValidations are validations of assisted-service that do not block the installation although they fail. Red
 	// Hat does not support such a cluster. The condition ValidationsEnforced names the ignored validations, and exists as
 	// long as the cluster. A list replaces the list that assisted-service has for all clusters
-	// (DISABLED_CLUSTER_VALIDATIONS, DISABLED_HOST_VALIDATIONS): validations of the replaced list block the installation
+	// (DISABLED_CLUSTER_VALIDATIONS, DISABLED_HOST_VALIDATIONS). Validations of the replaced list block the installation
 	// again, unless the field names them. The field needs an assisted-service from April 2026 or newer: an older one ignores
 	// the field. Immutable once the installation has started.
 	// +optional

@@ -15,7 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// keepIgnored leaves the annotations with ignored validations as they are while assisted-service refuses other ones: after
+// keepIgnored leaves the annotations with ignored validations as they are while assisted-service refuses other ones. After
 // a refusal the service neither writes the credentials of the cluster nor adds hosts (applyClusterInstallAnnotations in its
 // clusterdeployments_controller.go). No admission webhook protects the annotations, unlike the spec. Therefore
 // keepIgnored reads the AgentClusterInstall past the cache before a change. wanted is to be applied with by.

@@ -66,7 +66,8 @@ func TestIgnoredValidationsAreReported(t *testing.T) {
 			message: "To enforce the validations in another attempt, remove config.ignoredValidations before its installation starts",
 		},
 		"installed": {
-			state: "adding-hosts", phase: controlplanev1.InstallationInstalled, ignored: ntpSynced, ofInstall: map[string]string{hosts: "ntp-synced"},
+			state: "adding-hosts", phase: controlplanev1.InstallationInstalled,
+			ignored: ntpSynced, ofInstall: map[string]string{hosts: "ntp-synced"},
 			message: "assisted-service ignores failures of validations of its hosts: ntp-synced, also for hosts that are added. The cluster was " +
 				"installed with config.ignoredValidations, and Red Hat does not support it. To enforce the validations, remove the annotation " +
 				hosts + " of AgentClusterInstall c1",

@@ -22,7 +22,7 @@ func Complete(obj client.Object) (client.Object, error) {
 }
 
 // completeObserved is Complete for an object of the cache, which lacks the NTP servers. Only the managed fields show that
-// the AgentClusterInstall still has them: an assisted-service that does not know the field drops it with each update, and
+// the AgentClusterInstall still has them. An assisted-service that does not know the field drops it with each update. It
 // keeps the annotation.
 func (w *Writer) completeObserved(obj client.Object) (client.Object, error) {
 	if kube.IsNil(obj) || !w.Applier.Owns(obj, "spec", "ntpSources") {

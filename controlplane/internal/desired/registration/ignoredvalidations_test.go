@@ -16,12 +16,16 @@ func TestMayIgnore(t *testing.T) {
 		observed assisted.Installation
 		may      bool
 	}{
-		"not registered yet":                 {may: true},
-		"insufficient, ready":                {observed: assisted.Installation{Registered: true, AcceptsHosts: true}, may: true},
-		"installing":                         {facts.InstallationState{Begun: true}, assisted.Installation{Registered: true, Started: true}, false},
+		"not registered yet":  {may: true},
+		"insufficient, ready": {observed: assisted.Installation{Registered: true, AcceptsHosts: true}, may: true},
+		"installing": {
+			state: facts.InstallationState{Begun: true}, observed: assisted.Installation{Registered: true, Started: true},
+		},
 		"installing, status of service lost": {state: facts.InstallationState{Begun: true}},
-		"adding hosts":                       {facts.InstallationState{Begun: true}, assisted.Installation{Registered: true, AcceptsHosts: true}, true},
-		"a state that is not known":          {observed: assisted.Installation{Registered: true}},
+		"adding hosts": {
+			state: facts.InstallationState{Begun: true}, observed: assisted.Installation{Registered: true, AcceptsHosts: true}, may: true,
+		},
+		"a state that is not known": {observed: assisted.Installation{Registered: true}},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			NewWithT(t).Expect(MayIgnore(tc.state, tc.observed)).To(Equal(tc.may))
@@ -32,12 +36,14 @@ func TestMayIgnore(t *testing.T) {
 func TestKeptIgnored(t *testing.T) {
 	const cluster, hosts = assisted.IgnoredClusterValidationsAnnotation, assisted.IgnoredHostValidationsAnnotation
 	for situation, tc := range map[string]struct{ wanted, registered, kept map[string]string }{
-		"none":                            {},
-		"added":                           {wanted: map[string]string{hosts: "a", "other": "b"}, kept: map[string]string{"other": "b"}},
-		"changed":                         {map[string]string{hosts: "a"}, map[string]string{hosts: "b"}, map[string]string{hosts: "b"}},
-		"withdrawn":                       {nil, map[string]string{hosts: "b"}, map[string]string{hosts: "b"}},
-		"withdrawn from another client":   {nil, map[string]string{cluster: "b"}, nil},
-		"empty, and another is withdrawn": {map[string]string{"other": "b"}, map[string]string{hosts: ""}, map[string]string{"other": "b", hosts: ""}},
+		"none":                          {},
+		"added":                         {wanted: map[string]string{hosts: "a", "other": "b"}, kept: map[string]string{"other": "b"}},
+		"changed":                       {map[string]string{hosts: "a"}, map[string]string{hosts: "b"}, map[string]string{hosts: "b"}},
+		"withdrawn":                     {nil, map[string]string{hosts: "b"}, map[string]string{hosts: "b"}},
+		"withdrawn from another client": {nil, map[string]string{cluster: "b"}, nil},
+		"empty, and another is withdrawn": {
+			map[string]string{"other": "b"}, map[string]string{hosts: ""}, map[string]string{"other": "b", hosts: ""},
+		},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			owns := func(path ...string) bool { return path[2] == hosts }

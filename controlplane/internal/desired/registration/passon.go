@@ -34,7 +34,9 @@ var ownDomains = []string{controlplanev1.GroupVersion.Group, bootstrapv1.GroupVe
 
 // PassedOn returns the labels and annotations that an object of the control plane in assisted-service gets
 // from the control plane.
-func PassedOn(from *controlplanev1.OpenshiftAssistedControlPlane, kind schema.GroupVersionKind, to metav1.Object) *unstructured.Unstructured {
+func PassedOn(
+	from *controlplanev1.OpenshiftAssistedControlPlane, kind schema.GroupVersionKind, to metav1.Object,
+) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
 	u.SetNamespace(to.GetNamespace())

@@ -124,9 +124,9 @@ func RegisterAgainFor(registered, wanted *hiveext.AgentClusterInstall, owns func
 }
 
 // otherTimeServers reports whether an AgentClusterInstall gets its first NTP servers, or loses all of them. assisted-service
-// ignores a list that is withdrawn (updateIfNeeded in its clusterdeployments_controller.go). It refuses a first list if it
-// has a time server of its own (NTP_DEFAULT_SERVER), with which it has registered the cluster (updateNtpSources in its
-// bminventory/inventory.go).
+// ignores a list that is withdrawn (updateIfNeeded in its clusterdeployments_controller.go). A service with a
+// time server of its own (NTP_DEFAULT_SERVER) has registered the cluster with it, and refuses a first list (updateNtpSources
+// in its bminventory/inventory.go).
 func otherTimeServers(registered, wanted *hiveext.AgentClusterInstall, owns func(path ...string) bool) bool {
 	const key = assisted.NTPSourcesAnnotation
 	if wanted.Annotations[key] != "" {
