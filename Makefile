@@ -191,9 +191,9 @@ DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # failing installations, added and removed workers, unusual and foreign hosts, and specs on installed clusters.
 ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
 # Tests that start components mostly wait, above all for polls of other components. Three suites at a time keep
-# two processors busy. They also pass with six suites at a time. The suites that wait most begin; the last
-# suite uses the processors that the others leave idle.
-SUITES := suite-day-one suite-day-two suite-conformance suite-starting suite-real suite-chaos suite-bmo suite-open
+# two processors busy. They also pass with six suites at a time. The longest suites begin, so that all end at
+# about the same time.
+SUITES := suite-day-two suite-day-one suite-starting suite-conformance suite-real suite-chaos suite-bmo suite-open
 AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests of each change: unit, API server, contracts and end-to-end, on the simulated and partly on the real assisted-service. AT_ONCE=1 runs one suite after the other, with half the memory. A summary of the failures ends the output.
