@@ -20,10 +20,8 @@ import (
 	"golang.org/x/vuln/scan"
 )
 
-// modules are the modules of the product: its managers, the types of its APIs, and the kubectl plugin.
-var modules = []string{
-	".", filepath.Join("bootstrap", "api"), filepath.Join("controlplane", "api"), filepath.Join("cmd", "kubectl-openshift_agent"),
-}
+// modules are the modules of the product: its managers, and the types of its APIs.
+var modules = []string{".", filepath.Join("bootstrap", "api"), filepath.Join("controlplane", "api")}
 
 func main() {
 	root := flag.String("root", filepath.Join("..", "..", ".."), "root of the repository")
