@@ -56,7 +56,7 @@ func (w *MetadataWriter) Propagate(ctx context.Context, s *scope.Scope) (bool, e
 func (w *MetadataWriter) propagateTo(ctx context.Context, s *scope.Scope, obj client.Object, kind schema.GroupVersionKind) error {
 	wanted := registration.PassedOn(s.ControlPlane, kind, obj)
 	if obj == client.Object(s.Install) {
-		if err := keepIgnored(ctx, s, w.writer, w.writer.Metadata, wanted); err != nil {
+		if err := w.writer.KeepIgnored(ctx, s, w.writer.Metadata, wanted); err != nil {
 			return err
 		}
 	}

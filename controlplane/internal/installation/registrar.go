@@ -121,7 +121,7 @@ func (r *Registrar) applyRegistrations(ctx context.Context, s *scope.Scope, inst
 	if s.Install == nil || s.PropagationFailed {
 		registration.PassOnAtOnce(s.ControlPlane, install)
 	}
-	if err := keepIgnored(ctx, s, r.writer, r.writer.Applier, install); err != nil {
+	if err := r.writer.KeepIgnored(ctx, s, r.writer.Applier, install); err != nil {
 		return false, err
 	}
 	if proceed, err := r.applyRegistration(ctx, s, "ClusterDeployment", deployment, s.Deployment); !proceed {

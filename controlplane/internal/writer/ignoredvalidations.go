@@ -1,4 +1,4 @@
-package installation
+package writer
 
 import (
 	"context"
@@ -9,17 +9,16 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/apply"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 )
 
-// keepIgnored leaves the annotations with ignored validations as they are while assisted-service refuses other ones. After
+// KeepIgnored leaves the annotations with ignored validations as they are while assisted-service refuses other ones. After
 // a refusal the service neither writes the credentials of the cluster nor adds hosts (applyClusterInstallAnnotations in its
 // clusterdeployments_controller.go). No admission webhook protects the annotations, unlike the spec. Therefore
-// keepIgnored reads the AgentClusterInstall past the cache before a change. wanted is to be applied with by.
-func keepIgnored(ctx context.Context, s *scope.Scope, w *writer.Writer, by *apply.Applier, wanted client.Object) error {
+// KeepIgnored reads the AgentClusterInstall past the cache before a change. wanted is to be applied with by.
+func (w *Writer) KeepIgnored(ctx context.Context, s *scope.Scope, by *apply.Applier, wanted client.Object) error {
 	if s.Install == nil {
 		return nil
 	}
