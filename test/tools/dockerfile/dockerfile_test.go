@@ -102,7 +102,7 @@ func TestImagesAreTranslatedForEveryPlatform(t *testing.T) {
 				g.Expect(made.Labels).To(HaveKeyWithValue("org.opencontainers.image.licenses", "Apache-2.0"))
 				g.Expect(calls(t, made)).To(Equal([]string{
 					"mod download",
-					"build -trimpath -buildvcs=false -ldflags -s -w -buildid= -X github.com/prometheus/common/version.Version=v0.1.0 " +
+					"build -trimpath -buildvcs=false -tags grpcnotrace -ldflags -s -w -buildid= -X github.com/prometheus/common/version.Version=v0.1.0 " +
 						"-X github.com/prometheus/common/version.Revision=0123" +
 						" -o /manager ./" + provider + " for linux/" + architecture + " with CGO_ENABLED=0",
 				}))
