@@ -12,7 +12,6 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -49,10 +48,7 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 		By("restarting the database while hosts are discovered")
 		database.Kill()
 		Expect(database.Start(ctx)).To(Succeed())
-		wait(ctx, cluster, "installing", func(s *lab.State) bool {
-			startAgain(ctx, service)
-			return installing(s)
-		})
+		wait(ctx, cluster, "installing", installing)
 
 		By("restarting the database, and then killing the service, while the cluster is installed")
 		database.Kill()
@@ -77,17 +73,6 @@ var _ = Describe("assisted-service", Label("service"), Serial, func() {
 	}, NodeTimeout(3*installTimeout))
 })
 
-// startAgain restarts a process that ended, as the kubelet does with containers. A panic in one of its
-// controllers ends assisted-service (controller-runtime v0.16), and its database may stop at any moment.
-func startAgain(ctx context.Context, p *process.Process) {
-	GinkgoHelper()
-	if p.Running() {
-		return
-	}
-	GinkgoWriter.Printf("%s ended, and is started again\n", p.Name)
-	Expect(p.Start(ctx)).To(Succeed())
-}
-
 // expectInstalledWhileCleared stops the database of assisted-service, and makes the service reconcile an
 // installed cluster. The service clears the status of the cluster. The managers must neither doubt the cluster,
 // nor write to the service.
@@ -102,10 +87,13 @@ func expectInstalledWhileCleared(ctx context.Context, cluster *lab.Cluster) {
 		patch(ctx, &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: cluster.Namespace, Name: cluster.Name}}, touch)
 	}
 	stopDatabase()
+	run := service.PID()
 	wait(ctx, cluster, "cleared by assisted-service", func(s *lab.State) bool {
-		if service.Died() {
+		// A service that restarts without its database does not serve.
+		if service.PID() != run {
 			Expect(database.Start(ctx)).To(Succeed())
-			startAgain(ctx, service)
+			Eventually(ctx, service.Ready).WithTimeout(soon).Should(Succeed())
+			run = service.PID()
 			stopDatabase()
 		}
 		return s.Installation.Status.DebugInfo.State == ""

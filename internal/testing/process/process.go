@@ -21,6 +21,8 @@ const (
 	// stopTimeout is the time that a process has to end after a signal. No process here has data to save. Cluster API
 	// core waits for half a minute when a workload cluster does not answer any more.
 	stopTimeout = 3 * time.Second
+	// restartDelay is the time after which a process that ended runs again, see [Process.Restart].
+	restartDelay = time.Second
 	// readyInterval is the interval at which a starting process is probed.
 	readyInterval = 50 * time.Millisecond
 	// logTail is how much of a log goes into the error about a process that did not start.
@@ -61,6 +63,9 @@ type Process struct {
 	Attributes func(*syscall.SysProcAttr)
 	// StopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
 	StopSignal syscall.Signal
+	// Restart runs the process again if it ends without a signal of this package, as a Deployment does with a component
+	// that loses its lease. Nobody waits until it is ready.
+	Restart bool
 	// Before is done at every start, before the process runs; nil for most.
 	Before func(context.Context) error
 	// Ready fails until the process serves.
@@ -72,6 +77,8 @@ type Process struct {
 	exit error         // why the current run ended; valid when done is closed
 	// ending is true once the current run was requested to end.
 	ending bool
+	// wanted is true from a successful Start until Stop or Kill.
+	wanted bool
 }
 
 // Start runs the process and returns when it serves. A process that runs already is left alone.
@@ -95,7 +102,23 @@ func (p *Process) Start(ctx context.Context) error {
 		<-p.done
 		return err
 	}
+	p.wanted = true
 	return nil
+}
+
+// restart runs a wanted process again that ended.
+func (p *Process) restart() {
+	time.Sleep(restartDelay)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.wanted || p.running() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
+	defer cancel()
+	if p.Before != nil && p.Before(ctx) != nil || p.launch() != nil {
+		go p.restart()
+	}
 }
 
 // launch starts the process from a thread that lives as long as the process. The kernel sends the parent death signal
@@ -125,6 +148,9 @@ func (p *Process) launch() error {
 		}
 		p.exit = cmd.Wait()
 		close(done)
+		if p.Restart {
+			go p.restart()
+		}
 	}()
 	if err := <-started; err != nil {
 		return err
@@ -166,6 +192,7 @@ func (p *Process) Kill() {
 func (p *Process) end(signal syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.wanted = false
 	if !p.running() {
 		return
 	}
@@ -199,7 +226,8 @@ func (p *Process) running() bool {
 	}
 }
 
-// Died reports whether the process ended without a signal of this package, and was not started again.
+// Died reports whether the process ended without a signal of this package, and was not started again. With Restart this
+// lasts a second.
 func (p *Process) Died() bool {
 	if !p.mu.TryLock() {
 		return false // it is being started or ended

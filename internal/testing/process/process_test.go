@@ -118,6 +118,39 @@ func TestProcessThatEndsWithoutASignal(t *testing.T) {
 	g.Expect(p.Died()).To(BeFalse(), "it was killed")
 }
 
+// TestProcessIsRestarted: a process with Restart ends three times, and then stays until it is stopped.
+func TestProcessIsRestarted(t *testing.T) {
+	g, runs := NewWithT(t), filepath.Join(t.TempDir(), "runs")
+	prepared := 0
+	p := &Process{
+		Name: "leader", LogPath: filepath.Join(t.TempDir(), "log"), Path: "/bin/sh", Restart: true,
+		Args: []string{"-c", `echo run >> "$0"; sleep 0.2; [ "$(wc -l < "$0")" -gt 3 ] || exit 1; exec sleep 600`, runs},
+		Before: func(context.Context) error {
+			if prepared++; prepared == 3 {
+				return errors.New("the lease cannot be deleted")
+			}
+			return nil
+		},
+		Ready: func(context.Context) error { return nil },
+	}
+	count := func() int {
+		content, _ := os.ReadFile(runs)
+		return strings.Count(string(content), "run")
+	}
+	g.Expect(p.Start(t.Context())).To(Succeed())
+	first := p.PID()
+	g.Eventually(count, time.Minute).Should(Equal(4), "restarted, also after a failed preparation")
+	g.Consistently(p.Running, 2*restartDelay).Should(BeTrue())
+	g.Expect(p.PID()).NotTo(Equal(first))
+	p.Kill()
+	g.Consistently(p.Running, 2*restartDelay).Should(BeFalse(), "killed by its owner")
+
+	p.Args = []string{"-c", "exit 1"}
+	g.Expect(p.Start(t.Context())).To(Or(Succeed(), MatchError(ContainSubstring("ended"))))
+	p.Stop()
+	g.Consistently(p.Running, 2*restartDelay).Should(BeFalse(), "stopped between two runs")
+}
+
 func TestUsage(t *testing.T) {
 	stat := "42 (a (strange) name) S 1 42 42 0 -1 4194560 100 0 0 0 " +
 		"250 50 0 0 20 0 9 0 100 1000000 500 0"

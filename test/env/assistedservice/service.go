@@ -157,6 +157,9 @@ func (s *Service) newService(ctx context.Context, e *env.Env, options Options, s
 	s.service.User = serviceName
 	s.service.Env = slices.Concat(variables, options.Env)
 	s.service.Attributes = ownMounts
+	// The service ends when it loses its lease on a busy machine, and when one of its controllers panics
+	// (controller-runtime v0.16).
+	s.service.Restart = true
 	s.service.Before = func(ctx context.Context) error {
 		// Leftovers of an ended service would block the next one for 15 s.
 		lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: namespaceName, Name: leaseName}}
