@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string) error {
 			FieldOwner:       writer.FieldOwner,
 			Scheme:           scheme,
 			Cache:            informer.Cached(),
-			DefaultTransform: informer.TrimInfraMachine,
+			DefaultTransform: informer.TrimInfrastructure,
 		},
 	)
 	if err != nil {

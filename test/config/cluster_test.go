@@ -53,6 +53,8 @@ func TestOnManagementCluster(t *testing.T) {
 	t.Run("no edit reinstalls hosts without consent", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
 	t.Run("no restore wipes hosts", func(t *testing.T) { checkRestoredHosts(ctx, t, e.Client()) })
 	t.Run("no deletion of one object wipes hosts in use", func(t *testing.T) { checkHostDeletion(ctx, t, e.Client()) })
+	// The last one: it deletes all BareMetalHosts.
+	t.Run("managers start before the Bare Metal Operator is installed", func(t *testing.T) { checkStartWithoutMetal3(ctx, t, e) })
 }
 
 // checkUnknownField applies an AgentClusterInstall with a field that an older assisted-service lacks. It also

@@ -41,7 +41,7 @@ func TestCreatedInfraEnvIsAFactBeforeTheCacheShowsIt(t *testing.T) {
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: metav1.ObjectMeta{Namespace: sample.Namespace, Name: "m", UID: "config-uid"}}
 	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(machine, clusterv1.GroupVersion.WithKind("Machine"))}
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(machine).WithReturnManagedFields()
-	for _, i := range informer.Indexes() {
+	for _, i := range append(informer.Indexes(), informer.HostIndex()) {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	c := builder.Build()

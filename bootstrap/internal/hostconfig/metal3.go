@@ -31,8 +31,9 @@ var errNotServed = errors.New("the API of BareMetalHosts is defined but not serv
 type bareMetalHosts struct {
 	reconciler *Reconciler
 	mapper     meta.RESTMapper
-	// watch starts to watch BareMetalHosts.
-	watch func() error
+	// index indexes BareMetalHosts, which succeeds only once. watch starts to watch them.
+	index, watch func(context.Context) error
+	indexed      bool
 }
 
 // Reconcile is called for the CustomResourceDefinition of BareMetalHosts, by one worker.
@@ -53,8 +54,14 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 		// The definition exists a moment before its API is served, and no event reports the API.
 		return ctrl.Result{}, errNotServed
 	}
+	if !b.indexed {
+		if err := b.index(ctx); err != nil {
+			return ctrl.Result{}, err
+		}
+		b.indexed = true
+	}
 	b.reconciler.metal3.Store(true)
-	if err := b.watch(); err != nil {
+	if err := b.watch(ctx); err != nil {
 		b.reconciler.metal3.Store(false)
 		return ctrl.Result{}, fmt.Errorf("cannot watch BareMetalHosts: %w", err)
 	}
@@ -77,9 +84,15 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 // awaitBareMetalHosts adds the controller that notices a later installation of the Bare Metal Operator. c is the
 // controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
-	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper(), watch: func() error {
-		return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), informer.HostChanges))
-	}}
+	later := &bareMetalHosts{
+		reconciler: r, mapper: mgr.GetRESTMapper(),
+		index: func(ctx context.Context) error {
+			return kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.HostIndex())
+		},
+		watch: func(context.Context) error {
+			return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), informer.HostChanges))
+		},
+	}
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
 	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(ours)).

@@ -1,6 +1,7 @@
 package hostconfig
 
 import (
+	"context"
 	"errors"
 	"testing"
 
@@ -32,14 +33,23 @@ func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("install the Bare Metal Operator"))
 
-	mapper, queries, watched := meta.NewDefaultRESTMapper(nil), 0, 0
-	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper, watch: func() error {
-		if queries++; queries == 1 {
-			return errors.New("no answer")
-		}
-		watched++
-		return nil
-	}}
+	mapper, indexed, queries, watched := meta.NewDefaultRESTMapper(nil), 0, 0, 0
+	later := &bareMetalHosts{
+		reconciler: w.reconciler, mapper: mapper,
+		index: func(context.Context) error {
+			if indexed++; indexed == 1 {
+				return errors.New("no answer")
+			}
+			return nil
+		},
+		watch: func(context.Context) error {
+			if queries++; queries == 1 {
+				return errors.New("no answer")
+			}
+			watched++
+			return nil
+		},
+	}
 	reconcile := func() error {
 		_, err := later.Reconcile(t.Context(), ctrl.Request{})
 		return err
@@ -51,11 +61,14 @@ func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w.Expect(watched).To(BeZero(), "not served yet")
 	mapper.Add(schema.GroupVersionKind{Group: metal3api.GroupVersion.Group, Version: metal3api.GroupVersion.Version, Kind: "BareMetalHost"},
 		meta.RESTScopeNamespace)
-	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer")
+	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer: no index")
+	w.Expect(queries).To(BeZero(), "not indexed yet")
+	w.Expect(reconcile()).NotTo(Succeed(), "the API server does not answer: no watch")
 	w.Expect(w.reconciler.metal3.Load()).To(BeFalse(), "not watched")
 	w.Expect(reconcile()).To(Succeed())
 	w.Expect(reconcile()).To(Succeed())
 	w.Expect(watched).To(Equal(1), "watched once")
+	w.Expect(indexed).To(Equal(2), "indexed once: the index of a cache cannot be added again")
 	w.reconcile()
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).NotTo(BeNil(), "the host is found")
 }

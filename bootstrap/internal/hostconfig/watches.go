@@ -41,7 +41,11 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		return err
 	}
 	r.metal3.Store(served)
-	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.Indexes()...); err != nil {
+	indexes := informer.Indexes()
+	if served {
+		indexes = append(indexes, informer.HostIndex())
+	}
+	if err := kube.AddIndexes(ctx, mgr.GetFieldIndexer(), indexes...); err != nil {
 		return err
 	}
 	b := ctrl.NewControllerManagedBy(mgr).

@@ -93,7 +93,7 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
 		WithStatusSubresource(&bootstrapv1.OpenshiftAssistedConfig{}).
 		WithReturnManagedFields()
-	for _, i := range informer.Indexes() {
+	for _, i := range append(informer.Indexes(), informer.HostIndex()) {
 		builder = builder.WithIndex(i.Object, i.Field, i.Values)
 	}
 	w.WithWatch = kubetest.BuildClient(builder, scheme, w.counting())
@@ -131,7 +131,7 @@ func (w *world) restart() {
 
 // cached returns a client that reads the trimmed objects of the manager's cache.
 func (w *world) cached() client.WithWatch {
-	return kubetest.Cached(w, informer.Cached(), informer.TrimInfraMachine)
+	return kubetest.Cached(w, informer.Cached(), informer.TrimInfrastructure)
 }
 
 func (w *world) counting() interceptor.Funcs {

@@ -32,8 +32,8 @@ const (
 // Selecting is the value of ConfigByNetworks for the configs that select NMStateConfigs.
 const Selecting = "selecting"
 
-// Indexes returns the indexes that find few objects among many. Of BareMetalHosts, only those whose server is in
-// use are indexed: see serverInUse.
+// Indexes returns the indexes that find few objects among many. [HostIndex] is apart, because BareMetalHosts may be
+// installed after the start of the manager.
 func Indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, MachineByConfig, func(m *clusterv1.Machine) []string { return kube.NonEmpty(ConfigOfMachine(m)) }),
@@ -50,9 +50,12 @@ func Indexes() []kube.Index {
 			func(c *clusterv1.Cluster) []string { return kube.NonEmpty(c.Spec.ControlPlaneRef.Name) }),
 		kube.IndexOf(&hivev1.ClusterDeployment{}, DeploymentsByPullSecret, pullSecretOfDeployment),
 		kube.IndexOf(&bootstrapv1.OpenshiftAssistedConfig{}, ConfigByAgent, agentOfConfig),
-		kube.IndexOf(&metal3.Host{}, HostByServer, serverInUse),
 	}
 }
+
+// HostIndex returns the index of the BareMetalHosts whose server is in use: see serverInUse. To add it starts the watch of
+// BareMetalHosts, so their API must be served.
+func HostIndex() kube.Index { return kube.IndexOf(&metal3.Host{}, HostByServer, serverInUse) }
 
 func labeled[T client.Object](label string) func(T) []string {
 	return func(o T) []string { return kube.NonEmpty(o.GetLabels()[label]) }

@@ -22,18 +22,16 @@ import (
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/contract"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 // Cached returns what the cache keeps of each kind: the fields that are read. Of objects that we apply, the cache
-// also keeps the fields that we state, to compare with. Infrastructure machines are of any kind: see
-// [TrimInfraMachine].
+// also keeps the fields that we state, to compare with. The kinds of the infrastructure may be installed after the start of
+// the manager, and a cache does not start with options for a kind that is not served: see [TrimInfrastructure].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(TrimAgent)},
 		&aiv1beta1.InfraEnv{}:          {Transform: kube.Reduce(trimInfraEnv)},
 		&aiv1beta1.NMStateConfig{}:     {Transform: kube.Reduce(trimNMStateConfig)},
-		&metal3.Host{}:                 {Transform: kube.Reduce(trimHost)},
 		&clusterv1.Machine{}:           {Transform: kube.Reduce(trimMachine)},
 		&clusterv1.Cluster{}:           {Transform: kube.Reduce(trimCluster)},
 		&hivev1.ClusterDeployment{}:    {Transform: kube.Reduce(trimDeployment)},

@@ -225,7 +225,7 @@ func TestCachedMetal3MachineKeepsSelectionFields(t *testing.T) {
 	machine := sample.Metal3Machine("live-iso")
 	machine.SetLabels(map[string]string{clusterv1.MachineDeploymentNameLabel: "0", "other": "x"})
 	g.Expect(unstructured.SetNestedField(machine.Object, "rack1", "spec", "failureDomain")).To(Succeed())
-	trimmed, err := TrimInfraMachine(machine)
+	trimmed, err := TrimInfrastructure(machine)
 	g.Expect(err).NotTo(HaveOccurred())
 	kept, ok := trimmed.(*unstructured.Unstructured)
 	g.Expect(ok).To(BeTrue())
@@ -335,6 +335,17 @@ func TestCachedAgentKeepsReadConditions(t *testing.T) {
 	}
 }
 
+// TestCacheStartsWithoutInfrastructure: the options of a cache may name only kinds that the API server serves at the start.
+func TestCacheStartsWithoutInfrastructure(t *testing.T) {
+	g := NewWithT(t)
+	g.Expect(Cached()).NotTo(HaveKey(BeAssignableToTypeOf(&metal3.Host{})))
+	g.Expect(Indexes()).NotTo(ContainElement(HaveField("Object", BeAssignableToTypeOf(&metal3.Host{}))))
+	whole := sample.BareMetalHost()
+	whole.Annotations = large
+	g.Expect(TrimInfrastructure(whole)).To(Equal(trimHost(whole)))
+	g.Expect(trimHost(whole).Annotations).To(BeEmpty())
+}
+
 func TestCachedInfraMachineKeepsReadFields(t *testing.T) {
 	g := NewWithT(t)
 	kept := sample.Metal3Machine("live-iso")
@@ -351,13 +362,13 @@ func TestCachedInfraMachineKeepsReadFields(t *testing.T) {
 	whole := kept.DeepCopy()
 	whole.SetLabels(large)
 	g.Expect(unstructured.SetNestedField(whole.Object, "sum", "spec", "image", "checksum")).To(Succeed())
-	g.Expect(TrimInfraMachine(whole)).To(Equal(kept))
+	g.Expect(TrimInfrastructure(whole)).To(Equal(kept))
 
 	whole.SetAnnotations(map[string]string{"metal3.io/BareMetalHost": "lab/host"})
 	kept.SetAnnotations(whole.GetAnnotations())
 	unstructured.RemoveNestedField(kept.Object, "metadata", "managedFields")
 	unstructured.RemoveNestedField(kept.Object, "spec", "hostSelector")
-	g.Expect(TrimInfraMachine(whole)).To(Equal(kept), "nothing is applied after the host is chosen")
+	g.Expect(TrimInfrastructure(whole)).To(Equal(kept), "nothing is applied after the host is chosen")
 }
 
 func TestCachedSecretsAndConfigMapsKeepReadFields(t *testing.T) {

@@ -232,10 +232,13 @@ var readBeforehand = append(
 	[]string{"spec", "failureDomain"},
 )
 
-// TrimInfraMachine is the cache transform of kinds without a transform of their own. Only infrastructure machines
-// are read without a type: of these it keeps the fields that are read. Once the host of an infrastructure machine
-// is chosen, nothing is applied to it, and the record of what we applied is not needed.
-func TrimInfraMachine(in any) (any, error) {
+// TrimInfrastructure is the cache transform of kinds that [Cached] does not list. Of BareMetalHosts and infrastructure
+// machines, which are the only objects without a type, it keeps the fields that are read. Once the host of an
+// infrastructure machine is chosen, nothing is applied to it, and the record of what we applied is not needed.
+func TrimInfrastructure(in any) (any, error) {
+	if host, ok := in.(*metal3.Host); ok {
+		return trimHost(host), nil
+	}
 	machine, ok := in.(*unstructured.Unstructured)
 	if !ok {
 		return apply.KeepOwn(writer.FieldOwner)(in)
