@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("An arbiter", Label("arbiter", "etcd"), func() {
+var _ = Describe("An arbiter", Label("arbiter", "etcd", "nightly"), func() {
 	It("is installed with two masters, and replaced by another arbiter, without a loss of quorum or of a write", func(ctx SpecContext) {
 		onlySimulated() // the real service here is older than arbiters
 		cluster := apply(ctx, "arbiter", lab.Mutations{Namespace: "arbiter", ClusterName: "edge", EtcdMembers: true})

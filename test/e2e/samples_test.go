@@ -351,7 +351,7 @@ var classVariables = map[string]any{
 	"installConfigOverride": `{"fips":true}`,
 }
 
-var _ = Describe("The ClusterClass", Label("samples"), func() {
+var _ = Describe("The ClusterClass", Label("samples", "nightly"), func() {
 	It("creates a disconnected cluster: its variables reach the discovered hosts and the installation", func(ctx SpecContext) {
 		onlySimulated() // the real service supports neither oc nor mirrors here
 		cluster, err := laboratory.ApplyManifests(ctx, disconnectedOfClass(),

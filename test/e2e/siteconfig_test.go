@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/siteconfig"
 )
 
-var _ = Describe("ClusterInstances", Label("siteconfig"), func() {
+var _ = Describe("ClusterInstances", Label("siteconfig", "nightly"), func() {
 	It("are rendered into clusters that are installed with their settings", func(ctx SpecContext) {
 		onlySimulated() // one has a static address, and the real service is built without nmstate
 		ha, sno := applyInstance(ctx, "ha"), applyInstance(ctx, "sno")

@@ -28,7 +28,7 @@ const (
 )
 
 var _ = Describe("An installed cluster", Label("upgrade"), func() {
-	It("is upgraded to the next patch in place, Node by Node", func(ctx SpecContext) {
+	It("is upgraded to the next patch in place, Node by Node", Label("nightly"), func(ctx SpecContext) {
 		cluster := apply(ctx, "ha", lab.Mutations{Namespace: "upgrade-patch", ClusterName: "patch", Edit: updatedInPlace(), Divert: lab.Forward})
 		registerExtension(ctx, cluster.Namespace)
 		waitAvailable(ctx, cluster)
