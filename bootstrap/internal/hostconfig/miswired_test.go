@@ -81,6 +81,7 @@ func TestInvalidHostSelectorGetsNoData(t *testing.T) {
 				w.restart()
 				w.reconcile()
 			}
+			infraMachine = read(w, "m", infraMachine)
 			w.change(infraMachine, func() { unstructured.RemoveNestedField(infraMachine.Object, "spec", "hostSelector") })
 			w.reconcile()
 			w.reconcile()

@@ -5,10 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -24,7 +27,7 @@ import (
 // BuildClient builds a fake client with a scheme and interceptors. Its server-side apply stores the applied fields as an
 // API server does. The fake client of controller-runtime v0.24 adds the stored status and the zero values of the Go type
 // to the applied fields. It also changes the resource version even if nothing changes, and removes an object that is
-// being deleted.
+// being deleted. Here the resource version changes exactly if the object does, managed fields included.
 func BuildClient(builder *fake.ClientBuilder, scheme *runtime.Scheme, funcs interceptor.Funcs) client.WithWatch {
 	known := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(known))
@@ -55,11 +58,18 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	if len(options.DryRun) > 0 {
 		return nil
 	}
+	before, err := tracker.Get(resource, applied.GetNamespace(), applied.GetName())
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
 	if err := tracker.Apply(resource, applied, applied.GetNamespace(), *options.AsPatchOptions()); err != nil {
 		return err
 	}
 	stored, err := tracker.Get(resource, applied.GetNamespace(), applied.GetName())
 	if err != nil {
+		return err
+	}
+	if err := raiseVersion(tracker, resource, before, stored); err != nil {
 		return err
 	}
 	result, ok := obj.(runtime.Unstructured)
@@ -73,6 +83,43 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	result.SetUnstructuredContent(fields)
 	result.GetObjectKind().SetGroupVersionKind(kind)
 	return nil
+}
+
+// raiseVersion gives an object another resource version if it differs from what it was before, nil if it did not exist.
+// The times of managed fields are no difference.
+func raiseVersion(tracker testing.ObjectTracker, resource schema.GroupVersionResource, before, stored runtime.Object) error {
+	now, err := meta.Accessor(stored)
+	if err != nil {
+		return err
+	}
+	version := 0
+	if before != nil {
+		if sameObject(before, stored) {
+			return nil
+		}
+		if version, err = strconv.Atoi(now.GetResourceVersion()); err != nil {
+			return fmt.Errorf("resource version of %s: %w", now.GetName(), err)
+		}
+	}
+	now.SetResourceVersion(strconv.Itoa(version + 1))
+	return tracker.Update(resource, stored, now.GetNamespace())
+}
+
+func sameObject(a, b runtime.Object) bool {
+	return equality.Semantic.DeepEqual(withoutTimes(a), withoutTimes(b))
+}
+
+// withoutTimes returns a copy of an object whose managed fields have no times.
+func withoutTimes(obj runtime.Object) runtime.Object {
+	untimed := obj.DeepCopyObject()
+	if metadata, err := meta.Accessor(untimed); err == nil {
+		fields := metadata.GetManagedFields()
+		for i := range fields {
+			fields[i].Time = nil
+		}
+		metadata.SetManagedFields(fields)
+	}
+	return untimed
 }
 
 // anyType converts objects with the first converter that knows their type.
