@@ -124,10 +124,12 @@ func (s *suite) expectOrder(f *fixture, left []string) {
 	isControlPlane := func(e entry) bool { return !isWorker(e) && slices.Contains(left, string(e.GetUID())) }
 	lastWorker := last(f.seen.of(machineKind), func(e entry) bool { return e.deleted && isWorker(e) })
 	firstMachine := f.seen.first(machineKind, func(e entry) bool { return isControlPlane(e) && e.GetDeletionTimestamp() != nil })
+	Expect(firstMachine).NotTo(BeNil(), "deleted Machines of the control plane")
 	lastMachine := last(f.seen.of(machineKind), func(e entry) bool { return e.deleted && isControlPlane(e) })
 	Expect(lastWorker.version).To(BeNumerically("<=", firstMachine.version), "workers first")
 	if !s.Registration.Empty() {
 		registration := f.seen.first(s.Registration, func(e entry) bool { return e.GetDeletionTimestamp() != nil })
+		Expect(registration).NotTo(BeNil(), "deleted %s", s.Registration.Kind)
 		Expect(lastMachine.version).To(BeNumerically("<=", registration.version), "then the Machines of the control plane, then %s",
 			s.Registration.Kind)
 	}
