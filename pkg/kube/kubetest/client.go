@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -62,6 +61,11 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	version, err := nextVersion(before)
+	if err != nil {
+		return err
+	}
+	applied.SetResourceVersion(version)
 	if err := tracker.Apply(resource, applied, applied.GetNamespace(), *options.AsPatchOptions()); err != nil {
 		return err
 	}
@@ -69,8 +73,11 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	if err != nil {
 		return err
 	}
-	if err := raiseVersion(tracker, resource, before, stored); err != nil {
-		return err
+	if before != nil && equality.Semantic.DeepEqual(unversioned(before), unversioned(stored)) {
+		if err := tracker.Update(resource, before, applied.GetNamespace()); err != nil {
+			return err
+		}
+		stored = before
 	}
 	result, ok := obj.(runtime.Unstructured)
 	if !ok {
@@ -85,41 +92,33 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	return nil
 }
 
-// raiseVersion gives an object another resource version if it differs from what it was before, nil if it did not exist.
-// The times of managed fields are no difference.
-func raiseVersion(tracker testing.ObjectTracker, resource schema.GroupVersionResource, before, stored runtime.Object) error {
-	now, err := meta.Accessor(stored)
-	if err != nil {
-		return err
-	}
+// nextVersion returns the resource version of an object after its next change; the first one if the object is nil.
+func nextVersion(of runtime.Object) (string, error) {
 	version := 0
-	if before != nil {
-		if sameObject(before, stored) {
-			return nil
+	if of != nil {
+		metadata, err := meta.Accessor(of)
+		if err != nil {
+			return "", err
 		}
-		if version, err = strconv.Atoi(now.GetResourceVersion()); err != nil {
-			return fmt.Errorf("resource version of %s: %w", now.GetName(), err)
+		if version, err = strconv.Atoi(metadata.GetResourceVersion()); err != nil {
+			return "", fmt.Errorf("resource version of %s: %w", metadata.GetName(), err)
 		}
 	}
-	now.SetResourceVersion(strconv.Itoa(version + 1))
-	return tracker.Update(resource, stored, now.GetNamespace())
+	return strconv.Itoa(version + 1), nil
 }
 
-func sameObject(a, b runtime.Object) bool {
-	return equality.Semantic.DeepEqual(withoutTimes(a), withoutTimes(b))
-}
-
-// withoutTimes returns a copy of an object whose managed fields have no times.
-func withoutTimes(obj runtime.Object) runtime.Object {
-	untimed := obj.DeepCopyObject()
-	if metadata, err := meta.Accessor(untimed); err == nil {
+// unversioned returns a copy of an object without resource version and without the times of its managed fields.
+func unversioned(obj runtime.Object) runtime.Object {
+	kept := obj.DeepCopyObject()
+	if metadata, err := meta.Accessor(kept); err == nil {
+		metadata.SetResourceVersion("")
 		fields := metadata.GetManagedFields()
 		for i := range fields {
 			fields[i].Time = nil
 		}
 		metadata.SetManagedFields(fields)
 	}
-	return untimed
+	return kept
 }
 
 // anyType converts objects with the first converter that knows their type.
