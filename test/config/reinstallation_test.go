@@ -47,6 +47,11 @@ const (
 	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
+	// lagging is the status right after a change of the template, when Cluster API has reconciled the MachineDeployment, but
+	// neither its MachineSets nor its Machines. partlyMoved is the status a moment later.
+	lagging     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, deprecated: {v1beta1: {updatedReplicas: 0}}}`
+	partlyMoved = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, versions: [{version: v1.32.8, replicas: 2}], ` +
+		`deprecated: {v1beta1: {updatedReplicas: 1}}}`
 	// upgraded is the status when OpenShift has updated all hosts, and the version of the MachineDeployment is the former one.
 	// requested is the status when the MachineDeployment got the version, and partial when one Machine was moved to its new
 	// MachineSet. Before 1.14 Cluster API reports no versions.
@@ -197,6 +202,13 @@ spec:
 			before: `spec: {` + onDelete + `}`, status: `{replicas: 2, upToDateReplicas: 2}`,
 			change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
+		"OnDelete left before the MachineSets are current": {
+			before: `spec: {` + onDelete + `}`, status: lagging, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
+		},
+		"OnDelete left when all Machines are in the newest MachineSet": {
+			before: `spec: {` + onDelete + `}`, change: `spec: {` + rolling + `}`,
+			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, deprecated: {v1beta1: {updatedReplicas: 2}}}`,
+		},
 		"OnDelete left together with a change": {
 			before: `spec: {` + onDelete + `}`, status: settled,
 			change: `spec: {` + rolling + `, template: {spec: {version: v1.32.8}}}`, refused: "would wipe",
@@ -276,6 +288,13 @@ spec:
 		"updated in place, reverted after some updates": {
 			before: begun, status: half, change: back,
 			refused: "being updated in place to another version",
+		},
+		"updated in place, reverted before the MachineSets are current": {
+			before: begun, status: partlyMoved, change: back, refused: "being updated in place to another version",
+		},
+		"permission withdrawn before the MachineSets are current": {
+			before: begun, status: lagging, change: `metadata: {annotations: null}`,
+			refused: "keep the annotation until all Machines are up to date",
 		},
 		"permission withdrawn during the update": {
 			before: begun, status: half, change: `metadata: {annotations: null}`,
