@@ -3,6 +3,8 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,8 +35,12 @@ func TestMessagesAreWrittenWhenTheyLast(t *testing.T) {
 	at := func(later time.Duration, state string, percentage int64) string {
 		now = now.Add(later)
 		h.setState(state, hiveext.ClusterInstallationInProgressReason, percentage)
-		h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.DeferralPeriod))
-		return h.controlPlane().Status.Installation.Progress
+		requeue := h.reconcile().RequeueAfter
+		progress := h.controlPlane().Status.Installation.Progress
+		if !strings.HasSuffix(progress, fmt.Sprintf(" %d%%", percentage)) {
+			h.Expect(requeue).To(And(BeNumerically(">", 0), BeNumerically("<=", reconcile.DeferralPeriod)), "the change is not written yet")
+		}
+		return progress
 	}
 	h.reconcile()
 	h.Expect(at(2*reconcile.CacheLag, "installing", 10)).To(Equal("Installing 10%"), "a new phase, at once")
