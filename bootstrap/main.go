@@ -18,6 +18,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/hostconfig"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/writer"
@@ -42,12 +43,33 @@ func main() {
 	}
 }
 
+// authoritiesFlag names the authorities of assisted-service.
+const authoritiesFlag = "assisted-service-authorities"
+
+// settings are the flags of the manager.
+type settings struct {
+	provider.Options
+
+	authorities string
+}
+
+// AddFlags adds the flags to the set.
+func (o *settings) AddFlags(fs *pflag.FlagSet) {
+	o.Options.AddFlags(fs)
+	fs.StringVar(&o.authorities, authoritiesFlag, "", "File with certificate authorities (PEM), or folder of such files, that the manager "+
+		"trusts for downloads from assisted-service, in addition to all others. It is read again for each download.")
+}
+
 func run(ctx context.Context, args []string) error {
-	options := &provider.Options{}
+	options := &settings{}
 	flags := pflag.NewFlagSet(managerName, pflag.ContinueOnError)
 	options.AddFlags(flags)
 	if err := options.Parse(flags, args, os.Stdout); err != nil {
 		return err
+	}
+	authorities, err := bootmode.ReadAuthorities(options.authorities, ctrl.Log.WithName("authorities"))
+	if err != nil {
+		return fmt.Errorf("--%s: %w", authoritiesFlag, err)
 	}
 	scheme, err := newScheme()
 	if err != nil {
@@ -66,11 +88,12 @@ func run(ctx context.Context, args []string) error {
 		return err
 	}
 	reconciler := hostconfig.New(hostconfig.Options{
-		Client:   mgr.GetClient(),
-		Metadata: mgr.GetCache(),
-		Live:     mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorderFor(managerName), //nolint:staticcheck // the newer events need other fields and rights
-		Selected: options.Selected,
+		Client:      mgr.GetClient(),
+		Metadata:    mgr.GetCache(),
+		Live:        mgr.GetAPIReader(),
+		Recorder:    mgr.GetEventRecorderFor(managerName), //nolint:staticcheck // the newer events need other fields and rights
+		Selected:    options.Selected,
+		Authorities: authorities,
 	})
 	if err := reconciler.SetupWithManager(ctx, mgr, options.ControllerOptions()); err != nil {
 		return err

@@ -19,7 +19,10 @@ import (
 
 // flagsOfChart are the flags that the user cannot set in values.flags: other values set them, or the components
 // depend on them.
-var flagsOfChart = []string{"health-addr", "in-place-updates", "namespace", "version", "watch-filter", "webhook-cert-dir", "webhook-port"}
+var flagsOfChart = []string{
+	"assisted-service-authorities", "health-addr", "in-place-updates", "namespace", "version", "watch-filter", "webhook-cert-dir",
+	"webhook-port",
+}
 
 // The schema rejects values.flags with a flag that it does not list.
 func TestSchemaOfChartListsFlagsOfManagers(t *testing.T) {

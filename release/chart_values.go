@@ -61,19 +61,19 @@ func (c *chart) parameterize(p provider, deployment map[string]any) error {
 	environment, _ := manager["env"].([]any)
 	manager["env"] = append(environment, value(further, "env"))
 	for field, parent := range map[string]map[string]any{"env": manager, "volumeMounts": manager, "volumes": pod} {
-		addAuthorities(parent, field)
+		addAuthorities(p, parent, field)
 	}
 	pod["containers"] = containers
 	return nil
 }
 
-// addAuthorities adds the items for the trusted authorities to a list. A list without other items is left out
-// when there are no authorities.
-func addAuthorities(parent map[string]any, field string) {
+// addAuthorities adds the items for the authorities that a provider trusts to a list. A list without other items is
+// left out when there are no authorities.
+func addAuthorities(p provider, parent map[string]any, field string) {
 	items := `include "openshift-agent.authorities.` + map[string]string{
 		"env": "env", "volumeMounts": "mounts",
 		"volumes": "volumes",
-	}[field] + `" .Values | fromYamlArray`
+	}[field] + `" (dict "provider" .Values.` + p.values + ` "values" .Values) | fromYamlArray`
 	if list, _ := parent[field].([]any); len(list) > 0 {
 		parent[field] = append(list, expression(further, items))
 		return

@@ -263,7 +263,8 @@ func resources(d *appsv1.Deployment) any {
 }
 
 const (
-	trustDirectory = "/etc/openshift-agent/trusted-authorities"
+	trustDirectory   = "/etc/openshift-agent/trusted-authorities"
+	serviceDirectory = "/etc/openshift-agent/assisted-service-authorities"
 	// trustVariable keeps the directories of Go; SSL_CERT_FILE would replace the authorities of the image.
 	trustVariable = trustDirectory + ":/etc/ssl/certs:/etc/pki/tls/certs"
 )
@@ -317,6 +318,18 @@ func (w *world) followValues() {
 			all = append(all, section+"."+path)
 		}
 		all = append(all, section+".enabled")
+	}
+	for _, source := range []string{"configMap", "secret"} {
+		path := "bootstrap.assistedServiceAuthorities." + source
+		found := deployments(w.T, w.template(at(path, "ai-authorities")))
+		g.Expect(authorities(found["bootstrap"])).To(ConsistOf(source+" ai-authorities", serviceDirectory), path)
+		g.Expect(args(found["bootstrap"])).To(ContainElement("--assisted-service-authorities=" + serviceDirectory))
+		g.Expect(found["controlPlane"]).To(Equal(deployments(w.T, w.template(nil))["controlPlane"]))
+		all = append(all, path)
+	}
+	unset := map[string]any{"configMap": nil, "secret": nil}
+	for _, path := range []string{"bootstrap.assistedServiceAuthorities", "trustedAuthorities"} {
+		g.Expect(deployments(w.T, w.template(at(path, unset)))).To(Equal(deployments(w.T, w.template(nil))), "%s: null removes the values", path)
 	}
 	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled",
 		"controlPlane.inPlaceUpdates.namespaces")

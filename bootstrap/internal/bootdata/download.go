@@ -28,7 +28,7 @@ func (d *Publisher) userData(
 ) (bootmode.Data, bool, error) {
 	const stage = bootstrapv1.DataSecretAvailableCondition
 	if !mode.UserDataFollowsSource() {
-		data, err := mode.UserData(ctx, source, nil)
+		data, err := mode.UserData(ctx, source)
 		return data, err == nil, err
 	}
 	key := s.Key()
@@ -46,7 +46,7 @@ func (d *Publisher) userData(
 		if err != nil {
 			return bootmode.Data{}, err
 		}
-		return mode.UserData(ctx, source, bundle)
+		return mode.UserData(ctx, source, bundle, d.authorities.PEM())
 	}, d.waker(s))
 	switch {
 	case errors.Is(err, bootmode.ErrPending):

@@ -32,6 +32,8 @@ type Publisher struct {
 	writer    *writer.Writer
 	protector *protection.Protector
 	clock     clock.Clock
+	// authorities are the authorities that verify assisted-service for all hosts; nil if there are none.
+	authorities *bootmode.Authorities
 	// ignitions are the downloads of discovery ignitions. downloads spaces the attempts, which cannot be watched.
 	ignitions *bootmode.Downloads
 	downloads *reconcile.Backoff
@@ -41,13 +43,16 @@ type Publisher struct {
 	digests *reconcile.WriteCache[types.NamespacedName, string]
 }
 
-// New returns a Publisher. metadata reads the metadata of Secrets and ConfigMaps from the cache. The Publisher sends to
-// wake the configs whose ignition was downloaded.
+// New returns a Publisher. metadata reads the metadata of Secrets and ConfigMaps from the cache. authorities verify
+// assisted-service for all hosts; nil if there are none. The Publisher sends to wake the configs whose ignition was
+// downloaded.
 func New(
-	w *writer.Writer, metadata client.Reader, p *protection.Protector, wake chan<- event.GenericEvent, clk clock.Clock,
+	w *writer.Writer, metadata client.Reader, p *protection.Protector, authorities *bootmode.Authorities,
+	wake chan<- event.GenericEvent, clk clock.Clock,
 ) *Publisher {
 	return &Publisher{
-		live: w.Live, metadata: metadata, writer: w, protector: p, clock: clk, ignitions: bootmode.NewDownloads(),
+		live: w.Live, metadata: metadata, writer: w, protector: p, authorities: authorities, clock: clk,
+		ignitions: bootmode.NewDownloads(),
 		downloads: reconcile.NewBackoff(clk, minDownloadDelay, maxDownloadDelay), wake: wake,
 		digests: reconcile.NewWriteCache[types.NamespacedName, string](clk),
 	}

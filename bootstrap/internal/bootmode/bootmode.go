@@ -31,9 +31,9 @@ type Mode interface {
 	// BootImage returns the fields of the infra machine that make it boot from the source; nil if the mode
 	// sets none.
 	BootImage(infraMachine *unstructured.Unstructured, source string) *unstructured.Unstructured
-	// UserData returns the bootstrap data of the host. caBundle holds certificates to trust in addition to
-	// those of the system.
-	UserData(ctx context.Context, source string, caBundle []byte) (Data, error)
+	// UserData returns the bootstrap data of the host. caBundles hold certificates to trust in addition to
+	// those of the system. An empty one is ignored.
+	UserData(ctx context.Context, source string, caBundles ...[]byte) (Data, error)
 	// UserDataFollowsSource reports whether the bootstrap data changes with the source.
 	UserDataFollowsSource() bool
 }

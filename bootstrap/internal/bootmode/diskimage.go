@@ -31,8 +31,8 @@ func (DiskImage) Source(image assisted.ImageStatus) string { return image.Igniti
 func (DiskImage) BootImage(*unstructured.Unstructured, string) *unstructured.Unstructured { return nil }
 
 // UserData implements Mode: it downloads the discovery ignition and validates it.
-func (DiskImage) UserData(ctx context.Context, source string, caBundle []byte) (Data, error) {
-	data, err := downloadIgnition(ctx, source, caBundle)
+func (DiskImage) UserData(ctx context.Context, source string, caBundles ...[]byte) (Data, error) {
+	data, err := downloadIgnition(ctx, source, caBundles...)
 	if err != nil {
 		return Data{}, err
 	}

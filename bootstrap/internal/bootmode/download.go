@@ -28,10 +28,10 @@ const (
 )
 
 // downloadIgnition downloads the discovery ignition of an InfraEnv. rawURL may hold credentials, and appears
-// in no error. caBundle holds PEM certificates that are trusted in addition to those of the system; it may be
-// empty.
-func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) (Data, error) {
-	client, err := discoveryClient(caBundle)
+// in no error. caBundles hold PEM certificates that are trusted in addition to those of the system; empty ones are
+// ignored.
+func downloadIgnition(ctx context.Context, rawURL string, caBundles ...[]byte) (Data, error) {
+	client, err := discoveryClient(caBundles)
 	if err != nil {
 		return Data{}, err
 	}
@@ -58,13 +58,15 @@ func downloadIgnition(ctx context.Context, rawURL string, caBundle []byte) (Data
 	return Data{Value: body, Modified: response.Header.Get("Last-Modified")}, nil
 }
 
-func discoveryClient(caBundle []byte) (*http.Client, error) {
+func discoveryClient(caBundles [][]byte) (*http.Client, error) {
 	roots, err := x509.SystemCertPool()
 	if err != nil {
 		roots = x509.NewCertPool()
 	}
-	if len(caBundle) > 0 && !roots.AppendCertsFromPEM(caBundle) {
-		return nil, errors.New("the certificate authority holds no PEM certificate")
+	for _, bundle := range caBundles {
+		if len(bundle) > 0 && !roots.AppendCertsFromPEM(bundle) {
+			return nil, errors.New("the certificate authority holds no PEM certificate")
+		}
 	}
 	return &http.Client{
 		Transport: &http.Transport{

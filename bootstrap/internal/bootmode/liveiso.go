@@ -48,7 +48,7 @@ func (LiveISO) BootImage(infraMachine *unstructured.Unstructured, source string)
 }
 
 // UserData implements Mode: the ISO holds everything, and the user data is an empty but valid ignition.
-func (LiveISO) UserData(context.Context, string, []byte) (Data, error) {
+func (LiveISO) UserData(context.Context, string, ...[]byte) (Data, error) {
 	return Data{Value: []byte(ignition.Empty)}, nil
 }
 

@@ -18,6 +18,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/binding"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootdata"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/claims"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/deletion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/fencing"
@@ -88,6 +89,9 @@ type Options struct {
 	Recorder record.EventRecorder
 	// Selected reports whether this manager reconciles an object (its watch filter).
 	Selected func(client.Object) bool
+	// Authorities verify assisted-service for all hosts, in addition to those of an OpenshiftAssistedConfig; nil if there
+	// are none.
+	Authorities *bootmode.Authorities
 	// Clock is the source of the time; nil means the system clock.
 	Clock clock.Clock
 }
@@ -141,7 +145,7 @@ func New(options Options) *Reconciler {
 	r.prerequisites = prerequisites.New(options.Live)
 	r.claims = claims.New(options.Client)
 	r.gatherer = gather.New(r.writer, options.Metadata, r.claims, &r.metal3, r.watchInfraMachine)
-	r.bootData = bootdata.New(r.writer, options.Metadata, r.protector, r.wake, options.Clock)
+	r.bootData = bootdata.New(r.writer, options.Metadata, r.protector, options.Authorities, r.wake, options.Clock)
 	r.infraEnvs = infraenv.New(r.writer, options.Metadata, r.bootData, options.Clock)
 	r.deletion = deletion.New(r.writer, r.claims, options.Clock, r.forget)
 	r.identifier = identification.New(r.writer, r.claims, r.deletion, options.Clock)

@@ -31,6 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
@@ -67,6 +68,8 @@ type world struct {
 	undeletable kubetest.Undeletable
 	// clock is the time of the reconciler.
 	clock time.Time
+	// authorities verify assisted-service for all hosts; restart applies them.
+	authorities *bootmode.Authorities
 	// outdated is the only Agent of an outdated cache.
 	outdated *aiv1beta1.Agent
 	// listing is called after Agents are listed; unordered reverses the list.
@@ -124,7 +127,7 @@ func (w *world) restart() {
 	w.cache, w.metadata = &replaceableClient{cached}, &replaceableReader{cached}
 	w.reconciler = New(Options{
 		Client: w.cache, Metadata: w.metadata, Live: w, Recorder: w.events, Selected: func(client.Object) bool { return true },
-		Clock: worldClock{world: w},
+		Authorities: w.authorities, Clock: worldClock{world: w},
 	})
 	w.reconciler.metal3.Store(true)
 }

@@ -7,6 +7,7 @@
 {{- define "openshift-agent.args" -}}
 {{- $flags := deepCopy .provider.flags }}
 {{- with .provider.inPlaceUpdates }}{{ $_ := set $flags "in-place-updates" .enabled }}{{ end }}
+{{- if include "openshift-agent.authorities.ofService" .provider }}{{ $_ := set $flags "assisted-service-authorities" "/etc/openshift-agent/assisted-service-authorities" }}{{ end }}
 {{- with .values.watchNamespace }}{{ $_ := set $flags "namespace" . }}{{ end }}
 {{- with .values.watchFilter }}{{ $_ := set $flags "watch-filter" . }}{{ end }}
 {{- range $name, $value := $flags }}
@@ -15,33 +16,53 @@
 {{- end }}
 {{- end }}
 
-{{/* The trusted authorities: a volume, its mount and the variable by which Go reads the directory. Go also reads the file with the authorities of the image (crypto/x509). */}}
+{{/* The trusted authorities: a volume, its mount and the variable by which Go reads the directory. Go also reads the file with the authorities of the image (crypto/x509). The authorities of assisted-service have their own volume, which a flag names. */}}
 {{- define "openshift-agent.authorities.volumes" -}}
-{{- if or .trustedAuthorities.configMap .trustedAuthorities.secret }}
+{{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: trusted-authorities
   projected:
     sources:
-    {{- with .trustedAuthorities.configMap }}
-    - configMap:
-        name: {{ . }}
-    {{- end }}
-    {{- with .trustedAuthorities.secret }}
-    - secret:
-        name: {{ . }}
-    {{- end }}
+    {{- include "openshift-agent.authorities.sources" .values.trustedAuthorities | nindent 4 }}
+{{- end }}
+{{- if include "openshift-agent.authorities.ofService" .provider }}
+- name: assisted-service-authorities
+  projected:
+    sources:
+    {{- include "openshift-agent.authorities.sources" .provider.assistedServiceAuthorities | nindent 4 }}
 {{- end }}
 {{- end }}
 
+{{- define "openshift-agent.authorities.sources" -}}
+{{- with .configMap }}
+- configMap:
+    name: {{ . }}
+{{- end }}
+{{- with .secret }}
+- secret:
+    name: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* Not empty if a provider has authorities of assisted-service. */}}
+{{- define "openshift-agent.authorities.ofService" -}}
+{{- with .assistedServiceAuthorities }}{{ if or .configMap .secret }}true{{ end }}{{ end }}
+{{- end }}
+
 {{- define "openshift-agent.authorities.mounts" -}}
-{{- if or .trustedAuthorities.configMap .trustedAuthorities.secret }}
+{{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: trusted-authorities
   mountPath: /etc/openshift-agent/trusted-authorities
+  readOnly: true
+{{- end }}
+{{- if include "openshift-agent.authorities.ofService" .provider }}
+- name: assisted-service-authorities
+  mountPath: /etc/openshift-agent/assisted-service-authorities
   readOnly: true
 {{- end }}
 {{- end }}
 
 {{- define "openshift-agent.authorities.env" -}}
-{{- if or .trustedAuthorities.configMap .trustedAuthorities.secret }}
+{{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: SSL_CERT_DIR
   value: /etc/openshift-agent/trusted-authorities:/etc/ssl/certs:/etc/pki/tls/certs
 {{- end }}
