@@ -20,6 +20,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/autoscaling"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/clusterversion"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/controlplane"
@@ -32,6 +33,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
 )
 
@@ -132,6 +134,15 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 	if err := reconciler.SetupWithManager(ctx, mgr, o.ControllerOptions(), clusters); err != nil {
 		return err
 	}
+	capacities := autoscaling.New(autoscaling.Options{
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorderFor(managerName), //nolint:staticcheck // as above
+		Selected: o.Selected,
+		Clock:    clock.RealClock{},
+	})
+	if err := capacities.SetupWithManager(mgr, o.ControllerOptions()); err != nil {
+		return err
+	}
 	tlsSettings, err := o.Diagnostics.TLS()
 	if err != nil {
 		return err
@@ -142,7 +153,7 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 func newScheme() (*runtime.Scheme, error) {
 	kinds := runtime.NewSchemeBuilder(
 		clientgoscheme.AddToScheme, clusterv1.AddToScheme, bootstrapv1.AddToScheme, controlplanev1.AddToScheme,
-		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install,
+		hivev1.AddToScheme, hiveext.AddToScheme, aiv1beta1.AddToScheme, configv1.Install, metal3.AddToScheme,
 	)
 	scheme := runtime.NewScheme()
 	return scheme, kinds.AddToScheme(scheme)

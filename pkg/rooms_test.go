@@ -27,6 +27,7 @@ var (
 		"bootstrap/internal/status",
 		"controlplane/internal/approval",
 		"controlplane/internal/attempt",
+		"controlplane/internal/capacity",
 		"controlplane/internal/decision",
 		"controlplane/internal/desired",
 		"controlplane/internal/desired/registration",

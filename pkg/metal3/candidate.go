@@ -66,6 +66,12 @@ func IsExpected(host *Host, reuse string) bool {
 	return IsReservedFor(host, reuse) && exclusion(host, reuse) == "" && notReadyReason(host) != ""
 }
 
+// NeverChosen reports whether CAPM3 chooses a host for no Machine as long as the user does not change the host.
+func NeverChosen(host *Host) bool {
+	return !host.DeletionTimestamp.IsZero() || host.Spec.ExternallyProvisioned ||
+		annotation(host, unhealthyAnnotation, formerUnhealthyAnnotation) != ""
+}
+
 // beforeAvailable are the provisioning states from which a host becomes available without a change by the
 // user.
 var beforeAvailable = []metal3api.ProvisioningState{
@@ -162,6 +168,22 @@ type hostSelector struct {
 		Operator string   `json:"operator"`
 		Values   []string `json:"values"`
 	} `json:"matchExpressions,omitempty"`
+}
+
+// TemplateKind is the kind of the templates of Metal3Machines.
+const TemplateKind = MachineKind + clusterv1.TemplateSuffix
+
+// HostSelectorOfTemplate returns the label selector of the hosts that the Metal3Machines of a template may get.
+func HostSelectorOfTemplate(template *unstructured.Unstructured) (labels.Selector, error) {
+	machine, _, err := unstructured.NestedMap(template.Object, "spec", "template")
+	if err != nil {
+		return nil, fmt.Errorf("spec.template: %w", err)
+	}
+	selector, err := HostSelector(&unstructured.Unstructured{Object: machine})
+	if err != nil {
+		return nil, fmt.Errorf("spec.template.%w", err)
+	}
+	return selector, nil
 }
 
 // HostSelector returns the label selector of the hosts that a Metal3Machine may get. CAPM3 accepts the

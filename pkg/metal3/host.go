@@ -193,10 +193,12 @@ type HostList struct {
 	Items []Host `json:"items"`
 }
 
-// AddToScheme registers Host as the type of BareMetalHosts.
+// AddToScheme registers Host as the type of BareMetalHosts, and the type of their HardwareData.
 func AddToScheme(scheme *runtime.Scheme) error {
 	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind), &Host{})
 	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HostKind+"List"), &HostList{})
+	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HardwareDataKind), &HardwareData{})
+	scheme.AddKnownTypeWithName(metal3api.GroupVersion.WithKind(HardwareDataKind+"List"), &HardwareDataList{})
 	metav1.AddToGroupVersion(scheme, metal3api.GroupVersion)
 	return nil
 }

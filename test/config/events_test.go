@@ -24,7 +24,9 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../../docs/events.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	for kind, provider := range map[string]string{"OpenshiftAssistedControlPlane": "controlplane", "OpenshiftAssistedConfig": "bootstrap"} {
+	for kind, provider := range map[string]string{
+		"OpenshiftAssistedControlPlane": "controlplane", "OpenshiftAssistedConfig": "bootstrap", "MachineDeployment": "controlplane",
+	} {
 		_, chapter, found := strings.Cut(string(content), "\n## "+kind+"\n")
 		g.Expect(found).To(BeTrue(), kind)
 		chapter, _, _ = strings.Cut(chapter, "\n## ")
@@ -32,18 +34,21 @@ func TestEveryEventIsDocumented(t *testing.T) {
 		for _, row := range eventRow.FindAllStringSubmatch(chapter, -1) {
 			documented[row[1]] = row[2]
 		}
-		g.Expect(documented).To(Equal(emitted(t, provider)), kind)
+		g.Expect(documented).To(Equal(emitted(t, provider, kind == "MachineDeployment")), kind)
 	}
 }
 
-// emitted returns the types of the Events of a provider, by reason.
-func emitted(t *testing.T, provider string) map[string]string {
+// ofMachineDeployments is the folder with the Events about MachineDeployments. All other Events are about the own kind.
+const ofMachineDeployments = "/internal/autoscaling/"
+
+// emitted returns the types of the Events of a provider, by reason: of its own object, or of MachineDeployments.
+func emitted(t *testing.T, provider string, machineDeployments bool) map[string]string {
 	t.Helper()
 	g := NewWithT(t)
 	constants := reasonsOf(t, "../../"+provider+"/api/v1beta1/conditions.go")
 	found := map[string]string{}
 	for _, file := range goFiles(t, "../../"+provider+"/internal") {
-		if strings.HasSuffix(file, "_test.go") {
+		if strings.HasSuffix(file, "_test.go") || strings.Contains(file, ofMachineDeployments) != machineDeployments {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

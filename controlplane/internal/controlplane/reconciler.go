@@ -64,6 +64,11 @@ const (
 // +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedrainrules,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=bootstrap.cluster.x-k8s.io,resources=openshiftassistedconfigs,verbs=get;list;watch;create;patch;delete
 //
+// Two annotations of a MachineDeployment with the capacity for the cluster autoscaler, and the hosts with this capacity.
+// RBAC cannot restrict the write to annotations. The hosts are read only if a MachineDeployment requests its capacity:
+// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machinedeployments,verbs=patch
+// +kubebuilder:rbac:groups=metal3.io,resources=baremetalhosts;hardwaredata,verbs=get;list;watch
+//
 // Infrastructure machines and their templates of any provider: without the right to read a kind, the cache would wait for
 // ever. RBAC cannot express "all kinds without their subresources". The subresources status and scale of a custom resource
 // show nothing that the object does not contain. The manager writes the kinds of Metal3. A user who installs another provider

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
@@ -18,7 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -62,31 +60,9 @@ func (r *Reconciler) SetupWithManager(
 	if err != nil {
 		return fmt.Errorf("cannot set up the controller: %w", err)
 	}
-	r.creator.Watch = tracker(mgr, c, r.ofTemplate, informer.TemplateChanges)
-	r.trackReboots = tracker(mgr, c, r.ofReboot, informer.RebootChanges)
+	r.creator.Watch = kube.Tracker(mgr.GetCache(), c, r.ofTemplate, informer.TemplateChanges)
+	r.trackReboots = kube.Tracker(mgr.GetCache(), c, r.ofReboot, informer.RebootChanges)
 	return nil
-}
-
-// tracker returns a function that watches a kind once. The kind may not exist when the manager starts.
-func tracker(mgr manager.Manager, c controller.Controller, mapped handler.MapFunc, changes predicate.Predicate) func(client.Object) error {
-	var (
-		mu      sync.Mutex
-		watched = map[string]bool{}
-	)
-	return func(of client.Object) error {
-		mu.Lock()
-		defer mu.Unlock()
-		kind := of.GetObjectKind().GroupVersionKind().String()
-		if watched[kind] {
-			return nil
-		}
-		src := source.Kind(mgr.GetCache(), of, handler.EnqueueRequestsFromMapFunc(mapped), changes)
-		if err := c.Watch(src); err != nil {
-			return fmt.Errorf("cannot watch %s: %w", kind, err)
-		}
-		watched[kind] = true
-		return nil
-	}
 }
 
 // ClustersOf returns a function that reports whether a Cluster has a selected control plane.

@@ -4,12 +4,16 @@ package informer
 
 import (
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/capacity"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
@@ -71,6 +75,46 @@ func OwnerChanges[T interface {
 	blockerChanges := kube.Changes(func(before, after T) bool { return workers.Blocker(before) != workers.Blocker(after) })
 	return predicate.Or(predicate.GenerationChangedPredicate{}, blockerChanges)
 }
+
+// CapacityChanges are changes that affect the capacity that a MachineDeployment states to the cluster autoscaler. Other
+// MachineDeployments, and changes of the status, do not pass.
+var CapacityChanges = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return cachedCapacity(e.Object) },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*clusterv1.MachineDeployment)
+		after, ok2 := e.ObjectNew.(*clusterv1.MachineDeployment)
+		return ok && ok2 && (cachedCapacity(before) || cachedCapacity(after)) &&
+			(!equality.Semantic.DeepEqual(before.Annotations, after.Annotations) ||
+				before.Labels[clusterv1.WatchLabel] != after.Labels[clusterv1.WatchLabel] ||
+				before.Spec.Template.Spec.InfrastructureRef != after.Spec.Template.Spec.InfrastructureRef)
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// statesCapacity reports whether a MachineDeployment requests its capacity, or has annotations of this provider. own are
+// the managed fields of this provider.
+func statesCapacity(annotations map[string]string, own []metav1.ManagedFieldsEntry) bool {
+	_, requested := annotations[controlplanev1.AutoscalingCapacityAnnotation]
+	_, recorded := annotations[controlplanev1.StatedCapacityAnnotation]
+	return requested || recorded || len(own) > 0
+}
+
+// cachedCapacity is statesCapacity for an object of the cache, which keeps only our own managed fields.
+func cachedCapacity(d client.Object) bool {
+	return statesCapacity(d.GetAnnotations(), d.GetManagedFields())
+}
+
+// HostChanges are changes of the fields of a BareMetalHost that the cache keeps.
+var HostChanges = kube.Changes(func(before, after *metal3.Host) bool {
+	return metal3.NeverChosen(before) != metal3.NeverChosen(after) || capacity.NotInspected(before) != capacity.NotInspected(after) ||
+		!equality.Semantic.DeepEqual(before.Labels, after.Labels) ||
+		!equality.Semantic.DeepEqual(before.Status.HardwareDetails, after.Status.HardwareDetails)
+})
+
+// HardwareChanges are changes of the size of a host.
+var HardwareChanges = kube.Changes(func(before, after *metal3.HardwareData) bool {
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+})
 
 // AgentChanges are changes of the spec of a host, which links the host to its Node, and of the fields that conditions
 // report. These are its state, its stage, the start of the stage, and the reason of a failure.

@@ -25,6 +25,17 @@ const (
 	InfraTemplateField = "spec.machineTemplate.spec.infrastructureRef"
 	ImageSetOwnerField = "metadata.annotations.owner"
 	AdminSecretField   = "spec.clusterMetadata.adminKubeconfigSecretRef.name"
+	CapacityField      = "metadata.annotations.capacity"
+	// AllField finds all objects of a namespace, by [All]. The caches have no index of namespaces.
+	AllField = "all"
+)
+
+// Values of indexes without values of their own.
+const (
+	// Stated is the value of CapacityField for the MachineDeployments that state their capacity, or request it.
+	Stated = "stated"
+	// All is the value of AllField.
+	All = "all"
 )
 
 // Indexes returns the indexes of the caches.
@@ -38,6 +49,12 @@ func Indexes() []kube.Index {
 	return []kube.Index{
 		kube.IndexOf(&clusterv1.Machine{}, ClusterNameField, func(m *clusterv1.Machine) []string { return []string{m.Spec.ClusterName} }),
 		kube.IndexOf(&deployment{}, ClusterNameField, func(d *deployment) []string { return []string{d.Spec.ClusterName} }),
+		kube.IndexOf(&deployment{}, CapacityField, func(d *deployment) []string {
+			if cachedCapacity(d) {
+				return []string{Stated}
+			}
+			return nil
+		}),
 		kube.IndexOf(&machineSet{}, ClusterNameField, func(s *machineSet) []string { return []string{s.Spec.ClusterName} }),
 		kube.IndexOf(&hivev1.ClusterImageSet{}, ImageSetOwnerField, func(s *hivev1.ClusterImageSet) []string {
 			return kube.NonEmpty(s.Annotations[facts.OwnerAnnotation])
@@ -67,6 +84,11 @@ func Indexes() []kube.Index {
 			return keys
 		}),
 	}
+}
+
+// AllOf returns the index that finds all objects of a kind in a namespace.
+func AllOf[T client.Object](object T) kube.Index {
+	return kube.IndexOf(object, AllField, func(T) []string { return []string{All} })
 }
 
 // ClusterOfAgent names the ClusterDeployment of its own namespace to which an Agent is bound. An Agent that is bound

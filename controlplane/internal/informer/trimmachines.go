@@ -12,6 +12,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/capacity"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
@@ -116,7 +117,46 @@ func trimMachineDeployment(deployment *clusterv1.MachineDeployment) *clusterv1.M
 	kept.Spec.Template.Spec.Bootstrap.ConfigRef.Kind, kept.Spec.Template.Spec.Version = template.Bootstrap.ConfigRef.Kind, template.Version
 	kept.Spec.Rollout.Strategy.Type, kept.Spec.Paused = deployment.Spec.Rollout.Strategy.Type, deployment.Spec.Paused
 	kept.Status.Conditions = blockers(deployment, deployment.Status.Conditions)
+	keepCapacity(kept, deployment)
 	return kept
+}
+
+// keepCapacity adds the fields that determine the capacity for the cluster autoscaler, if the MachineDeployment
+// requests or states it.
+func keepCapacity(kept, deployment *clusterv1.MachineDeployment) {
+	kept.ManagedFields = apply.Own(writer.FieldOwner, deployment.ManagedFields)
+	if !statesCapacity(deployment.Annotations, kept.ManagedFields) {
+		return
+	}
+	read := []string{controlplanev1.AutoscalingCapacityAnnotation, controlplanev1.StatedCapacityAnnotation, clusterv1.PausedAnnotation}
+	kept.Annotations = kube.SelectKeys(deployment.Annotations, append(read, capacity.Annotations...)...)
+	kept.Labels = kube.SelectKeys(deployment.Labels, clusterv1.ClusterTopologyMachineDeploymentNameLabel, clusterv1.WatchLabel)
+	kept.Spec.Template.Spec.InfrastructureRef = deployment.Spec.Template.Spec.InfrastructureRef
+}
+
+// trimHost keeps the fields of a BareMetalHost that decide whether a MachineDeployment may get it, and its size. See
+// package capacity. BareMetalHosts are cached only if a MachineDeployment requests its capacity.
+func trimHost(host *metal3.Host) *metal3.Host {
+	kept := &metal3.Host{ObjectMeta: kube.Identity(&host.ObjectMeta)}
+	kept.Labels, kept.Annotations = host.Labels, kube.SelectKeys(host.Annotations, metal3.BlockingAnnotations...)
+	kept.Spec.ExternallyProvisioned = host.Spec.ExternallyProvisioned
+	kept.Status.Provisioning.State = kube.Intern(host.Status.Provisioning.State)
+	kept.Status.HardwareDetails = trimHardware(host.Status.HardwareDetails)
+	return kept
+}
+
+func trimHardwareData(data *metal3.HardwareData) *metal3.HardwareData {
+	kept := &metal3.HardwareData{ObjectMeta: kube.Identity(&data.ObjectMeta)}
+	kept.Spec.Hardware = trimHardware(data.Spec.Hardware)
+	return kept
+}
+
+// trimHardware keeps the size.
+func trimHardware(hardware *metal3.Hardware) *metal3.Hardware {
+	if hardware == nil {
+		return nil
+	}
+	return &metal3.Hardware{CPU: hardware.CPU, RAMMebibytes: hardware.RAMMebibytes}
 }
 
 func trimMachineSet(set *clusterv1.MachineSet) *clusterv1.MachineSet {
@@ -163,9 +203,16 @@ var (
 	templateFields = append(slices.Clone(infraFields), []string{"metadata", "generation"}, []string{"spec", "template"})
 )
 
-// TrimInfra is the cache transform of the kinds that are read without a Go type: infrastructure machines, their reboots and
-// their templates.
+// TrimInfra is the cache transform of the kinds that a hub may lack. Those that are read without a Go type are
+// infrastructure machines, their reboots and their templates. A hub without the Bare Metal Operator has no BareMetalHosts
+// and no HardwareData: a manager with cache options for them would not start.
 func TrimInfra(in any) (any, error) {
+	switch typed := in.(type) {
+	case *metal3.Host:
+		return trimHost(typed), nil
+	case *metal3.HardwareData:
+		return trimHardwareData(typed), nil
+	}
 	infra, ok := in.(*unstructured.Unstructured)
 	switch {
 	case !ok:

@@ -13,9 +13,11 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/capacity"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 func machineCondition(kind string) metav1.Condition {
@@ -149,6 +151,49 @@ func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
 	held := planned.DeepCopy()
 	held.Spec.Paused = ptr.To(true)
 	g.Expect(trimMachineDeployment(held).Spec.Paused).To(Equal(held.Spec.Paused))
+}
+
+func TestRequestedCapacityKeepsFieldsThatAreReadOrApplied(t *testing.T) {
+	g := NewWithT(t)
+	kept := &clusterv1.MachineDeployment{ObjectMeta: identity()}
+	kept.Labels = map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "w", clusterv1.WatchLabel: "mine"}
+	kept.Annotations = map[string]string{
+		controlplanev1.AutoscalingCapacityAnnotation: "x", clusterv1.PausedAnnotation: "",
+		capacity.CPUAnnotation: "7500m", capacity.MemoryAnnotation: "1Gi", controlplanev1.StatedCapacityAnnotation: "{}",
+	}
+	kept.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{Kind: "Metal3MachineTemplate", Name: "w"}
+	g.Expect(trimMachineDeployment(burdened(kept))).To(Equal(kept))
+	kept.ManagedFields = []metav1.ManagedFieldsEntry{applied}
+	g.Expect(trimMachineDeployment(burdened(kept))).To(Equal(kept))
+	delete(kept.Annotations, controlplanev1.AutoscalingCapacityAnnotation)
+	g.Expect(trimMachineDeployment(burdened(kept))).To(Equal(kept), "annotations are left to withdraw")
+
+	kept.ManagedFields = nil
+	g.Expect(trimMachineDeployment(burdened(kept))).To(Equal(kept), "moved or restored")
+
+	delete(kept.Annotations, controlplanev1.StatedCapacityAnnotation)
+	ignored := trimMachineDeployment(burdened(kept))
+	g.Expect(ignored.Annotations).To(BeEmpty(), "the annotations are the user's")
+	g.Expect(ignored.Spec.Template.Spec.InfrastructureRef.Kind).To(BeEmpty())
+}
+
+func TestHostKeepsSizeAndWhatSelectsIt(t *testing.T) {
+	g := NewWithT(t)
+	size := &metal3.Hardware{CPU: metal3.CPU{Count: 8}, RAMMebibytes: 1024}
+	kept := &metal3.Host{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "h", Labels: map[string]string{"pool": "gpu"}}}
+	kept.Annotations = map[string]string{"capm3.metal3.io/unhealthy": ""}
+	kept.Spec.ExternallyProvisioned, kept.Status.Provisioning.State, kept.Status.HardwareDetails = true, "available", size
+	whole := kept.DeepCopy()
+	whole.Annotations["other"], whole.Finalizers = "x", []string{"f"}
+	whole.Spec.BMC.Address, whole.Status.ErrorMessage = "redfish://bmc", "large"
+	whole.Status.HardwareDetails.NIC, whole.Status.HardwareDetails.Storage = []metal3.NIC{{MAC: "m"}}, []metal3.Disk{{SizeBytes: 1}}
+	g.Expect(TrimInfra(whole)).To(Equal(kept))
+	g.Expect(TrimInfra(&metal3.Host{})).To(Equal(&metal3.Host{}))
+
+	data := &metal3.HardwareData{ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "h"}, Spec: metal3.HardwareDataSpec{Hardware: size}}
+	inspected := data.DeepCopy()
+	inspected.Labels, inspected.Spec.Hardware.NIC = map[string]string{"l": "v"}, []metal3.NIC{{MAC: "m"}}
+	g.Expect(TrimInfra(inspected)).To(Equal(data))
 }
 
 func TestConfigKeepsFieldsThatAreApplied(t *testing.T) {
