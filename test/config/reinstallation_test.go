@@ -42,9 +42,11 @@ type edit struct {
 }
 
 const (
-	onDelete    = `rollout: {strategy: {type: OnDelete}}`
-	rolling     = `rollout: {strategy: {type: RollingUpdate}}`
-	settled     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
+	onDelete = `rollout: {strategy: {type: OnDelete}}`
+	rolling  = `rollout: {strategy: {type: RollingUpdate}}`
+	settled  = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2}`
+	// current is the status that Cluster API 1.12 to 1.14 reports. The conversion to v1beta1 and back adds the deprecated fields.
+	current     = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, deprecated: {v1beta1: {updatedReplicas: 2}}}`
 	otherConfig = `spec: {template: {spec: {bootstrap: {configRef: {name: two}}}}}`
 	half        = `{observedGeneration: 1, replicas: 2, upToDateReplicas: 1}`
 	// lagging is the status right after a change of the template, when Cluster API has reconciled the MachineDeployment, but
@@ -191,7 +193,7 @@ spec:
 		"more replicas under OnDelete, outdated":  {before: `spec: {` + onDelete + `}`, scale: true, change: `spec: {replicas: 3}`},
 		"OnDelete left, everything is up to date": {before: `spec: {` + onDelete + `}`, status: settled, change: `spec: {` + rolling + `}`},
 		"OnDelete left, in API version v1beta1": {
-			before: `spec: {` + onDelete + `}`, status: settled, version: "v1beta1",
+			before: `spec: {` + onDelete + `}`, status: current, version: "v1beta1",
 			change: `spec: {strategy: {type: RollingUpdate}}`,
 		},
 		"OnDelete left with an outdated Machine": {
@@ -206,8 +208,7 @@ spec:
 			before: `spec: {` + onDelete + `}`, status: lagging, change: `spec: {` + rolling + `}`, refused: "keep OnDelete",
 		},
 		"OnDelete left when all Machines are in the newest MachineSet": {
-			before: `spec: {` + onDelete + `}`, change: `spec: {` + rolling + `}`,
-			status: `{observedGeneration: 1, replicas: 2, upToDateReplicas: 2, deprecated: {v1beta1: {updatedReplicas: 2}}}`,
+			before: `spec: {` + onDelete + `}`, status: current, change: `spec: {` + rolling + `}`,
 		},
 		"OnDelete left together with a change": {
 			before: `spec: {` + onDelete + `}`, status: settled,
