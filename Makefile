@@ -421,20 +421,28 @@ ENGINE ?= podman
 ENGINE_IS_PODMAN = $(findstring podman,$(notdir $(ENGINE)))
 SOURCE_DATE_EPOCH ?= $(or $(shell git log -1 --format=%ct 2>/dev/null),0)
 BUILD_ARGS = --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) \
-  $(foreach base,GO_IMAGE BASE_IMAGE,$(if $($(base)),--build-arg $(base)=$($(base)))) $(if $(ENGINE_IS_PODMAN),--timestamp $(SOURCE_DATE_EPOCH))
+  $(foreach base,GO_IMAGE BASE_IMAGE,$(if $($(base)),--build-arg $(base)=$($(base)))) $(if $(ENGINE_IS_PODMAN),--timestamp $(SOURCE_DATE_EPOCH)) \
+  $(IMAGE_FLAGS)
 
 .PHONY: images
 images: ## Build the container images of both managers. ENGINE=podman|docker.
 	$(ENGINE) build $(BUILD_ARGS) -f Dockerfile.bootstrap -t $(REGISTRY)/agent-bootstrap-provider:$(VERSION) .
 	$(ENGINE) build $(BUILD_ARGS) -f Dockerfile.controlplane -t $(REGISTRY)/agent-control-plane-provider:$(VERSION) .
 
+# An image for several platforms exists only in a registry: docker builds and pushes it at once. With mode=max the
+# provenance includes the build arguments. rewrite-timestamp gives all files of the layers the time of the commit.
+PLATFORMS ?=
+PUBLISHED = --platform=$(PLATFORMS) --provenance=mode=max --sbom=true --output=type=registry,rewrite-timestamp=true
+
 # The registry returns the digests.
 DIGESTS = bin/images.txt
 .PHONY: push
-push: ## Push both images, and write their digests to bin/images.txt for make release IMAGES=bin/images.txt. ENGINE=podman|docker.
+push: ## Push both images, and write their digests to bin/images.txt for make release IMAGES=bin/images.txt. ENGINE=podman|docker. PLATFORMS=linux/amd64,linux/arm64 builds the images for these platforms, with attestations of provenance and of the bill of materials, and needs ENGINE=docker.
+	$(if $(PLATFORMS),$(if $(ENGINE_IS_PODMAN),$(error PLATFORMS needs ENGINE=docker)))
 	@mkdir -p bin && rm -f $(DIGESTS) $(DIGESTS).new
+	$(if $(PLATFORMS),@$(MAKE) --no-print-directory images ENGINE='$(ENGINE) buildx' IMAGE_FLAGS='$(PUBLISHED)')
 	@for image in $(REGISTRY)/agent-bootstrap-provider $(REGISTRY)/agent-control-plane-provider; do \
-	  $(if $(ENGINE_IS_PODMAN),$(ENGINE) push --digestfile bin/digest $$image:$(VERSION),$(ENGINE) push $$image:$(VERSION); \
+	  $(if $(ENGINE_IS_PODMAN),$(ENGINE) push --digestfile bin/digest $$image:$(VERSION),$(if $(PLATFORMS),,$(ENGINE) push $$image:$(VERSION);) \
 	    $(ENGINE) buildx imagetools inspect --format '{{.Manifest.Digest}}' $$image:$(VERSION) > bin/digest); \
 	  echo "$$image@$$(cat bin/digest)" >> $(DIGESTS).new; \
 	done
@@ -443,10 +451,20 @@ push: ## Push both images, and write their digests to bin/images.txt for make re
 
 OUT ?= out
 .PHONY: release
-release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote.
-	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -images '$(IMAGES)' -out '$(OUT)'
+release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote. ASSETS=<new folder> also writes the files with the names of a GitHub release.
+	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -images '$(IMAGES)' -out '$(OUT)' -assets '$(ASSETS)'
 	@cd '$(OUT)' && sha256sum --check --quiet --strict SHA256SUMS
 	@echo "release $(VERSION) is in $(OUT)"
+
+# Helm uses the credentials of docker login, and reports the digest on its standard error.
+HELM ?= go -C test/tools/helm tool helm
+CHART := cluster-api-provider-openshift-agent
+.PHONY: push-chart
+push-chart: ## Push the Helm chart that make release wrote to oci://$(REGISTRY)/charts, and write its digest to bin/chart.txt. VERSION, REGISTRY and OUT as for make release.
+	@mkdir -p bin && rm -f bin/chart.txt
+	@$(HELM) push '$(abspath $(OUT))/$(CHART)-$(VERSION:v%=%).tgz' 'oci://$(REGISTRY)/charts' 2>&1 | tee bin/helm.txt
+	@sed -n 's|^Digest: |$(REGISTRY)/charts/$(CHART)@|p' bin/helm.txt | grep . > bin/chart.txt
+	@rm bin/helm.txt && cat bin/chart.txt
 
 .PHONY: clean
 clean: ## Remove built files and the logs of tests. The tools stay.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -145,16 +146,49 @@ func TestGoVersionOfImagesFitsGoMod(t *testing.T) {
 	g.Expect(versions).To(HaveLen(1), "both images are built with the same version")
 }
 
-// A script plays the container engine: it records its arguments and returns a digest for each image.
-func TestImagesAreBuiltAndPushedByMake(t *testing.T) {
-	const engine = `#!/bin/sh
+// engine is a script that plays the container engine: it records its arguments and returns a digest for each image.
+const engine = `#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
 digest=sha256:$(printf '%064d' "$(wc -l < "$(dirname "$0")/calls")")
-case "$1" in
-push) [ "$2" != --digestfile ] || echo "$digest" > "$3" ;;
-buildx) echo "$digest" ;;
+case "$1 $2" in
+"push "*) [ "$2" != --digestfile ] || echo "$digest" > "$3" ;;
+"buildx imagetools") echo "$digest" ;;
 esac
 `
+
+// makeIn runs targets of a copy of the Makefile in a folder.
+func makeIn(t *testing.T, dir string, env []string, args ...string) error {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "Makefile"), content, 0o600); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(t.Context(), "make", args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// callsOf runs targets of the Makefile with a script as engine, and returns the calls of the engine.
+func callsOf(t *testing.T, dir, name string, targets ...string) string {
+	t.Helper()
+	g := NewWithT(t)
+	script := filepath.Join(dir, name)
+	g.Expect(os.WriteFile(script, []byte(engine), 0o700)).To(Succeed())
+	g.Expect(os.RemoveAll(filepath.Join(dir, "calls"))).To(Succeed())
+	g.Expect(makeIn(t, dir, nil, append(targets, "ENGINE="+script, "VERSION=v0.1.0", "REGISTRY=registry.example.com/team", "REVISION=0123",
+		"SOURCE_DATE_EPOCH=1700000000")...)).To(Succeed())
+	calls, err := os.ReadFile(filepath.Join(dir, "calls"))
+	g.Expect(err).NotTo(HaveOccurred())
+	return string(calls)
+}
+
+func TestImagesAreBuiltAndPushedByMake(t *testing.T) {
 	for name, wanted := range map[string]string{
 		"podman": "push --digestfile bin/digest registry.example.com/team/agent-bootstrap-provider:v0.1.0\n" +
 			"push --digestfile bin/digest registry.example.com/team/agent-control-plane-provider:v0.1.0\n",
@@ -166,30 +200,13 @@ esac
 		t.Run(name, func(t *testing.T) {
 			g := NewWithT(t)
 			dir := t.TempDir()
-			script := filepath.Join(dir, name)
-			g.Expect(os.WriteFile(script, []byte(engine), 0o700)).To(Succeed())
-			content, err := os.ReadFile(filepath.Join(root, "Makefile"))
-			g.Expect(err).NotTo(HaveOccurred())
-			g.Expect(os.WriteFile(filepath.Join(dir, "Makefile"), content, 0o600)).To(Succeed())
-			run := func(targets ...string) string {
-				g.Expect(os.RemoveAll(filepath.Join(dir, "calls"))).To(Succeed())
-				cmd := exec.CommandContext(t.Context(), "make",
-					append(targets, "ENGINE="+script, "VERSION=v0.1.0", "REGISTRY=registry.example.com/team", "REVISION=0123",
-						"SOURCE_DATE_EPOCH=1700000000")...)
-				cmd.Dir = dir
-				out, err := cmd.CombinedOutput()
-				g.Expect(err).NotTo(HaveOccurred(), string(out))
-				calls, err := os.ReadFile(filepath.Join(dir, "calls"))
-				g.Expect(err).NotTo(HaveOccurred())
-				return string(calls)
-			}
-			g.Expect(run("push")).To(Equal(wanted))
+			g.Expect(callsOf(t, dir, name, "push")).To(Equal(wanted))
 			g.Expect(filepath.Join(dir, "bin", "images.txt")).To(BeARegularFile())
 			r := &release{imagesFile: filepath.Join(dir, "bin", "images.txt"), registry: "registry.example.com/team", version: "v0.1.0"}
 			g.Expect(r.readImages()).To(Succeed(), "a release reads the file")
 			g.Expect(r.imageOf(providers[0])).NotTo(Equal(r.imageOf(providers[1])))
 
-			built := run("images", "BASE_IMAGE=registry.example.com/static@sha256:0123")
+			built := callsOf(t, dir, name, "images", "BASE_IMAGE=registry.example.com/static@sha256:0123")
 			g.Expect(strings.Count(built, "\n")).To(Equal(len(providers)))
 			for line := range strings.Lines(built) {
 				g.Expect(line).To(ContainSubstring("--build-arg VERSION=v0.1.0 --build-arg REVISION=0123 --build-arg SOURCE_DATE_EPOCH=1700000000 " +
@@ -198,6 +215,25 @@ esac
 			}
 		})
 	}
+}
+
+// docker builds and pushes an image for several platforms at once: no such image exists outside of a registry.
+func TestImagesForPlatformsArePushedWithAttestations(t *testing.T) {
+	g := NewWithT(t)
+	dir := t.TempDir()
+	calls := strings.Split(strings.TrimSpace(callsOf(t, dir, "docker", "push", "PLATFORMS=linux/amd64,linux/arm64")), "\n")
+	g.Expect(calls).To(HaveLen(2*len(providers)), "a build and a query for the digest of each image, and no push: %q", calls)
+	for i, p := range providers {
+		g.Expect(calls[i]).To(And(HavePrefix("buildx build --build-arg VERSION=v0.1.0 "), ContainSubstring(
+			" --platform=linux/amd64,linux/arm64 --provenance=mode=max --sbom=true --output=type=registry,rewrite-timestamp=true "+
+				"-f Dockerfile."+p.folder+" -t registry.example.com/team/"+p.image+":v0.1.0 .")))
+		g.Expect(calls[len(providers)+i]).To(Equal(
+			"buildx imagetools inspect --format {{.Manifest.Digest}} registry.example.com/team/" + p.image + ":v0.1.0"))
+	}
+	g.Expect((&release{imagesFile: filepath.Join(dir, "bin", "images.txt"), registry: "registry.example.com/team"}).readImages()).To(Succeed())
+
+	g.Expect(makeIn(t, t.TempDir(), nil, "push", "PLATFORMS=linux/amd64,linux/arm64", "ENGINE=podman")).
+		To(MatchError(ContainSubstring("PLATFORMS needs ENGINE=docker")))
 }
 
 func TestImagesByDigest(t *testing.T) {

@@ -31,6 +31,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"registry and path of the images of the managers, such as registry.example.com/openshift-agent")
 	flags.StringVar(&r.imagesFile, "images", "",
 		"file with the images by digest, one per line; without a file the release names the images by version")
+	flags.StringVar(&r.assets, "assets", "",
+		"new folder for the same files with the names of a GitHub release, which has no folders; without it they are not written")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -41,6 +43,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if err := r.write(ctx); err != nil {
+		return err
+	}
+	if err := r.writeAssets(); err != nil {
 		return err
 	}
 	text, err := r.publishing()

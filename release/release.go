@@ -75,6 +75,8 @@ var providers = []provider{
 // release holds the parameters of a release.
 type release struct {
 	root, out, version, registry string
+	// assets is the folder for the files with the names of a GitHub release. It may be empty.
+	assets string
 	// imagesFile is a file with the images by digest. Without it, the version is the tag of the images.
 	imagesFile string
 	// digests are the digests of the images, by image name.
