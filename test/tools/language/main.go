@@ -1,6 +1,6 @@
 // Command language checks the language of the repository with Vale. It reads the comments, strings and names of Go files,
 // the Markdown pages, and the lines of manifests and scripts. The rules lie in styles/Plain.
-// With -commits it checks the subjects of commits instead.
+// With -commits it checks the subjects of commits instead, with -sign-off their sign-offs.
 // Run it in its own folder:
 //
 //	go -C test/tools/language run . -root ../../..
@@ -27,13 +27,17 @@ func main() {
 	var c checker
 	flag.StringVar(&c.root, "root", filepath.Join("..", "..", ".."), "root of the repository")
 	commits := flag.String("commits", "", "range of commits, such as v0.1.0..HEAD, whose subjects are checked instead of the files")
+	signedOff := flag.String("sign-off", "", "range of commits whose sign-offs are checked instead of the files")
 	flag.Parse()
 	c.out = os.Stdout
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	var err error
-	if *commits != "" {
+	switch {
+	case *commits != "":
 		err = checkCommits(ctx, c.out, c.root, *commits)
-	} else {
+	case *signedOff != "":
+		err = checkSignOffs(ctx, c.out, c.root, *signedOff)
+	default:
 		err = c.run(ctx)
 	}
 	stop()

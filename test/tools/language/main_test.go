@@ -101,3 +101,24 @@ func TestCommitsOfARangeAreChecked(t *testing.T) {
 	commit("docs: adds a page")
 	g.Expect(checkCommits(t.Context(), &out, root, "HEAD~2..HEAD")).To(MatchError(ContainSubstring("1 of 2")))
 }
+
+func TestSignOffsOfARangeAreChecked(t *testing.T) {
+	g := NewWithT(t)
+	root := repository(t, nil)
+	commit := func(trailers ...string) {
+		command := exec.Command("git", "-C", root, "-c", "user.name=A Name", "-c", "user.email=a@example.com", "commit", "-q",
+			"--allow-empty", "-m", "docs: add a page", "-m", strings.Join(trailers, "\n"))
+		g.Expect(command.Run()).To(Succeed())
+	}
+	commit()
+	commit("Reviewed-by: B <b@example.com>", "Signed-off-by: B <b@example.com>", "Signed-off-by: A Name <a@example.com>")
+	var out strings.Builder
+	g.Expect(checkSignOffs(t.Context(), &out, root, "HEAD~1..HEAD")).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("1 sign-offs"))
+	g.Expect(checkSignOffs(t.Context(), &out, root, "HEAD..HEAD")).To(Succeed(), "no commits")
+	commit("Signed-off-by: B <b@example.com>")
+	commit("Signed-off-by: A Name <other@example.com>")
+	commit()
+	g.Expect(checkSignOffs(t.Context(), &out, root, "HEAD~4..HEAD")).To(MatchError(ContainSubstring("3 of 4")))
+	g.Expect(out.String()).To(ContainSubstring(`the line "Signed-off-by: A Name <a@example.com>" is missing`))
+}
