@@ -24,6 +24,7 @@ TAGS := grpcnotrace
 pins = $(shell cat test/tools/$(1)/go.mod test/tools/$(1)/go.sum | cksum | cut -d' ' -f1)
 DEV := .tools/dev-$(call pins,dev)
 LINT := .tools/lint-$(call pins,lint)
+WORKFLOWS := .tools/workflows-$(call pins,workflows)
 
 # golangci-lint caches findings with the paths of the first checkout. In another checkout its own exclusions
 # would not match these paths.
@@ -32,6 +33,7 @@ export GOLANGCI_LINT_CACHE := $(CURDIR)/.tools/golangci-lint-cache
 CONTROLLER_GEN := $(DEV)/controller-gen
 CRD_REF_DOCS := $(DEV)/crd-ref-docs
 GOLANGCI_LINT := $(LINT)/golangci-lint
+ACTIONLINT := $(WORKFLOWS)/actionlint
 
 # $(call tool,<module below test/tools>,<package>) builds a tool and moves it to the target in one step, so
 # that an interrupted build leaves no file.
@@ -48,6 +50,8 @@ $(CRD_REF_DOCS):
 	$(call tool,dev,github.com/elastic/crd-ref-docs)
 $(GOLANGCI_LINT):
 	$(call tool,lint,github.com/golangci/golangci-lint/v2/cmd/golangci-lint)
+$(ACTIONLINT):
+	$(call tool,workflows,github.com/rhysd/actionlint/cmd/actionlint)
 
 ##@ Use
 
@@ -162,7 +166,7 @@ vet: ## Run go vet.
 	@for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) lint-language ## Run golangci-lint, and check the language of comments, strings, names, documents and manifests.
+lint: $(GOLANGCI_LINT) lint-language lint-workflows ## Run golangci-lint, check the language of comments, strings, names, documents and manifests, and check the GitHub workflows.
 	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run) || exit 1; done
 
 # Vale checks the language. Building Vale needs a C compiler.
@@ -170,12 +174,24 @@ lint: $(GOLANGCI_LINT) lint-language ## Run golangci-lint, and check the languag
 lint-language:
 	@go -C test/tools/language run .
 
+# Without the two flags, actionlint runs shellcheck and pyflakes where they are installed, with their installed version.
+.PHONY: lint-workflows
+lint-workflows: $(ACTIONLINT)
+	@$(ACTIONLINT) -shellcheck= -pyflakes= .github/workflows/*.yaml
+	@echo "workflows: no findings"
+
 # Subjects up to this commit do not follow the rules.
 SUBJECTS_AFTER := 5fb92d4a
 .PHONY: lint-commits
 lint-commits: ## Check the subjects of commits: "area: change", imperative, at most 72 characters.
 	@if git cat-file -e $(SUBJECTS_AFTER) 2>/dev/null; then go -C test/tools/language run . -commits $(SUBJECTS_AFTER)..HEAD; \
 	else echo "commits: not checked, because this clone has no history back to $(SUBJECTS_AFTER)"; fi
+
+# The commits of this repository before its publication have no sign-off, so only the commits of a pull request are
+# checked.
+.PHONY: lint-sign-off
+lint-sign-off: ## Check that each commit after SINCE=<commit> has the sign-off of its author (Developer Certificate of Origin).
+	@go -C test/tools/language run . -sign-off '$(or $(SINCE),$(error set SINCE to the commit before the first commit to check))..HEAD'
 
 ##@ Test
 
