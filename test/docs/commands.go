@@ -135,7 +135,8 @@ var (
 // Lacking are the requirements of commands that the hub, on which the commands of documents run, does not have. A
 // remark may name them after needs. The values are the reasons.
 var Lacking = map[string]string{
-	"Pods": "no kubelet runs there: containers and their logs do not exist",
+	"Pods":   "no kubelet runs there: containers and their logs do not exist",
+	"GitHub": "a published release exists on GitHub only",
 }
 
 // Excused reports whether a remark states a valid reason why a block is not run here. An invalid reason is an error.
