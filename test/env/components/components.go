@@ -121,6 +121,11 @@ func Demo() []Component {
 // demo is the first of its family and compiles the packages that the others share.
 var demo = Component{binary: "demo", own: "test", pkg: "./demo", cost: 205, family: ourFamily}
 
+// Floor returns the program that shows what a manager costs at least.
+func Floor() Component {
+	return Component{binary: "floor", own: "test", pkg: "./measure/floor", cost: 60, family: ourFamily}
+}
+
 // own returns a manager of this repository.
 func own(name string, cost int) Component {
 	return Component{binary: name, pkg: "./" + name, cost: cost, family: ourFamily}

@@ -44,6 +44,7 @@ type bench struct {
 	lab      *lab.Lab
 	seen     *observer
 	managers *managers.Managers
+	floors   floors
 	// hub is the audit log of the management cluster, and requests are the requests of each manager so far.
 	hub      *audit.Follower
 	requests map[string]audit.Requests
@@ -107,13 +108,26 @@ func (b *bench) single(ctx context.Context, r *report) error {
 
 // one installs a single cluster, and measures the installation, an idle time and the deletion.
 func (b *bench) one(ctx context.Context, r *report) error {
-	b.sayf("one cluster, release by version")
-	lookups := len(b.lab.Registry.Lookups())
-	before, err := b.sample()
+	cluster, err := b.oneInstallation(ctx, r)
 	if err != nil {
 		return err
 	}
-	var cluster *lab.Cluster
+	b.sayf("idle for %s", b.options.Idle)
+	return errors.Join(b.phase(ctx, r, idleTime, of(cluster, b.leaveAlone)), b.phase(ctx, r, deletion, of(cluster, deleteCluster)))
+}
+
+// oneInstallation installs a single cluster, and measures the managers together with their floors.
+func (b *bench) oneInstallation(ctx context.Context, r *report) (cluster *lab.Cluster, err error) {
+	b.sayf("one cluster, release by version")
+	if err := b.startFloors(ctx); err != nil {
+		return nil, err
+	}
+	defer b.stopFloors()
+	lookups := len(b.lab.Registry.Lookups())
+	before, err := b.sample()
+	if err != nil {
+		return nil, err
+	}
 	var after sampled
 	err = b.phase(ctx, r, installation, func(ctx context.Context) (_ *lab.Cluster, err error) {
 		if cluster, err = b.install(ctx, sample, lab.Mutations{Namespace: "bench-single", Audit: true}, nil); err != nil {
@@ -123,7 +137,7 @@ func (b *bench) one(ctx context.Context, r *report) error {
 		return cluster, err
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	r.SecondsToAvailable.One = results.Seconds(after.at.Sub(before.at))
 	r.Machine.BusyPercent.One = busyPercent(before.processors, after.processors)
@@ -131,9 +145,9 @@ func (b *bench) one(ctx context.Context, r *report) error {
 	for _, name := range managers.Names {
 		r.manager(name).StartCPUSeconds = results.Seconds(before.managers[name].CPU)
 		r.manager(name).One = cost(before.managers[name], after.managers[name])
+		r.manager(name).Floor = cost(before.floors[name], after.floors[name])
 	}
-	b.sayf("idle for %s", b.options.Idle)
-	return errors.Join(b.phase(ctx, r, idleTime, of(cluster, b.leaveAlone)), b.phase(ctx, r, deletion, of(cluster, deleteCluster)))
+	return cluster, nil
 }
 
 func deleteCluster(ctx context.Context, cluster *lab.Cluster) error { return cluster.Delete(ctx) }
@@ -259,9 +273,9 @@ func (b *bench) byDigest(object *unstructured.Unstructured) {
 
 // sampled is the use of resources up to a time.
 type sampled struct {
-	at         time.Time
-	managers   map[string]process.Usage
-	processors processors
+	at               time.Time
+	managers, floors map[string]process.Usage
+	processors       processors
 }
 
 func (b *bench) sample() (sampled, error) {
@@ -269,8 +283,12 @@ func (b *bench) sample() (sampled, error) {
 	if err != nil {
 		return sampled{}, err
 	}
+	floors, err := b.floors.usage()
+	if err != nil {
+		return sampled{}, err
+	}
 	processors, err := readProcessors()
-	return sampled{time.Now(), used, processors}, err
+	return sampled{time.Now(), used, floors, processors}, err
 }
 
 func (b *bench) sayf(format string, args ...any) {

@@ -5,7 +5,7 @@
 // It runs, one after the other:
 //
 //   - One cluster (3 control-plane hosts, 2 workers) with the release given by version: its installation, an idle time,
-//     and its deletion.
+//     and its deletion. During the installation, programs run that only watch what the managers watch (package floor).
 //   - With -samples, single clusters with the release given by digest. Each gets a third worker during its installation,
 //     which has to wait until the cluster adds hosts. Then each is upgraded to its next patch, gets and loses a worker,
 //     has a master replaced, and is deleted.

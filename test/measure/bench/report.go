@@ -122,6 +122,8 @@ type managerReport struct {
 	StartCPUSeconds float64    `json:"startCPUSeconds"`
 	One             costReport `json:"oneCluster"`
 	Many            costReport `json:"clustersAtOnce"`
+	// Floor are the figures of a program that only watches, during the installation of one cluster.
+	Floor costReport `json:"floorOfOneCluster"`
 }
 
 type costReport struct {
@@ -206,6 +208,30 @@ func subjects(part string, effects []effect) []string {
 		names = append(names, partNames[part]+": "+e.handOver+": "+e.subject)
 	}
 	return slices.Sorted(slices.Values(names))
+}
+
+// installationRequests returns the requests of each manager to the hub for the installation of one cluster, of the first
+// run. Later runs have one more worker.
+func (r *report) installationRequests() map[string]int {
+	requests := map[string]int{}
+	for _, p := range r.Phases {
+		if p.Name != installation {
+			continue
+		}
+		for name, count := range p.Runs[0].Managers {
+			requests[name] = count.Total
+		}
+	}
+	return requests
+}
+
+// oneInstallation returns the CPU time of both managers for the installation of one cluster, in seconds.
+func (r *report) oneInstallation() float64 {
+	sum := 0.0
+	for _, m := range r.Managers {
+		sum += m.One.CPUSeconds
+	}
+	return results.Round2(sum)
 }
 
 // perCluster returns the CPU time of both managers for each of the clusters at once, in seconds.

@@ -94,7 +94,7 @@ func good(o options) *report {
 	}
 	r.AtOnce = atOnceReport{Machines: 6, Hub: 400, Sites: []int{1, 2, 3}}
 	for _, name := range managers.Names {
-		r.manager(name).One, r.manager(name).Many = costReport{PeakMiB: 50, CPUSeconds: 1}, costReport{PeakMiB: 50, CPUSeconds: 1}
+		r.manager(name).One, r.manager(name).Many = costReport{PeakMiB: 50, CPUSeconds: 0.5}, costReport{PeakMiB: 50, CPUSeconds: 1}
 	}
 	r.Registry = registryReport{ByVersion: 1, ManyByVersion: 1}
 	return r
@@ -131,8 +131,14 @@ func TestMissedTargets(t *testing.T) {
 		"requests to the cluster while a master is replaced": {
 			change: func(r *report) { r.addRun(masterExchange, runOf(0, 0, 1000)) }, named: masterExchange + ": requests to the cluster",
 		},
-		"requests at once":            {change: func(r *report) { r.AtOnce.Hub = 3000 }, named: "at once: requests to the hub"},
-		"requests to one of many":     {change: func(r *report) { r.AtOnce.Sites = []int{1, 2, 1000} }, named: "at once: requests to a cluster"},
+		"requests at once":        {change: func(r *report) { r.AtOnce.Hub = 3000 }, named: "at once: requests to the hub"},
+		"requests to one of many": {change: func(r *report) { r.AtOnce.Sites = []int{1, 2, 1000} }, named: "at once: requests to a cluster"},
+		"CPU of one installation": {
+			change: func(r *report) { r.manager(env.ControlPlane).One.CPUSeconds = 2 }, named: "CPU seconds of one installation",
+		},
+		"memory of one installation": {
+			change: func(r *report) { r.manager(env.Bootstrap).One.PeakMiB = 79 }, named: "peak memory of one installation",
+		},
 		"memory of the other manager": {change: func(r *report) { r.manager(env.Bootstrap).Many.PeakMiB = 500 }, named: "peak memory"},
 		"a look-up of a digest":       {change: func(r *report) { r.Registry.ByDigest = 1 }, named: "by digest"},
 		"a second look-up":            {change: func(r *report) { r.Registry.ManyByVersion = 2 }, named: "by version"},
@@ -188,6 +194,8 @@ func TestReportIsWrittenAndPrinted(t *testing.T) {
 	r.addRun(deletion, runOf(1, 2, 3))
 	r.addRun(installation, runOf(100, 41, 9))
 	r.addRun(installation, runOf(10, 4, 11))
+	r.manager(env.Bootstrap).One = costReport{CPUSeconds: 0.5, PeakMiB: 50, AnonymousMiB: 20}
+	r.manager(env.Bootstrap).Floor = costReport{CPUSeconds: 0.3, PeakMiB: 40, AnonymousMiB: 10}
 	r.manager(env.Bootstrap).Many.CPUSeconds, r.manager(env.ControlPlane).Many.CPUSeconds, r.SecondsToAvailable.Many = 4, 4, 20
 	r.addReactions(partOne, []string{kubeconfigPublished}, map[string][]reaction{hostBound: reactionsOf(10, 20)}, unmatched{})
 	r.addReactions(partMany, nil, map[string][]reaction{hostBound: reactionsOf(251)}, unmatched{
@@ -206,6 +214,8 @@ func TestReportIsWrittenAndPrinted(t *testing.T) {
 	g.Expect(read.Reactions).To(HaveLen(len(handOvers) + len(references) + len(byOthers)))
 
 	g.Expect(out.String()).To(MatchRegexp(`Agent known-unbound -> bound +2 +10 +20 +20 +1 +251 +251 +251`))
+	g.Expect(out.String()).To(MatchRegexp(`ONE INSTALLATION.*\n` +
+		`bootstrap +0.5 +50 +20 +100\n +a program that only watches +0.3 +40 +10\n(.*\n)*both +0.5 +141\n`))
 	g.Expect(out.String()).To(MatchRegexp(`CPU seconds of each cluster +0.8\n`))
 	g.Expect(out.String()).To(MatchRegexp(`installed clusters in an hour +1800\n`))
 	g.Expect(out.String()).To(MatchRegexp(`(?s)installation +2 +7 +7 +100 +41 +141 +0 +11 .*deletion +1 +7 +7 +1 +2 +3 +0 +3`),

@@ -12,6 +12,7 @@ import (
 // Print implements [results.Report].
 func (r *report) Print(t *results.Table) {
 	r.printReactions(t)
+	r.printInstallation(t)
 	r.printCosts(t)
 	r.printRequests(t)
 	r.printUnmatched(t)
@@ -35,6 +36,19 @@ func (r *report) printReactions(t *results.Table) {
 			}
 		}
 	}
+}
+
+// printInstallation prints the cost of one installation, and the least that a program costs that watches the same kinds.
+func (r *report) printInstallation(t *results.Table) {
+	t.Row("")
+	t.Row("ONE INSTALLATION, 3 + 2 hosts", "CPU seconds", "peak memory, MiB", "of it not in the program file", "requests to the hub")
+	requests := r.installationRequests()
+	for _, name := range managers.Names {
+		m := r.manager(name)
+		t.Row(name, m.One.CPUSeconds, m.One.PeakMiB, m.One.AnonymousMiB, requests[name])
+		t.Row("  a program that only watches", m.Floor.CPUSeconds, m.Floor.PeakMiB, m.Floor.AnonymousMiB)
+	}
+	t.Row("both", r.oneInstallation(), "", "", results.Total(requests))
 }
 
 func (r *report) printCosts(t *results.Table) {

@@ -3,6 +3,7 @@ package bench
 import (
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/measure/managers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/measure/results"
 )
@@ -29,6 +30,15 @@ var requestTargets = map[string]requestTarget{
 	workerRemoved:  {hub: 40, site: 40},
 	masterExchange: {hub: 120, site: 120},
 	deletion:       {hub: 30, each: 15, site: 20},
+}
+
+// costTarget is the limit of what a manager costs for the installation of one HA cluster: CPU time in seconds, and peak
+// memory in MiB.
+type costTarget struct{ cpu, memory float64 }
+
+var costTargets = map[string]costTarget{
+	env.Bootstrap:    {cpu: 0.6, memory: 55},
+	env.ControlPlane: {cpu: 0.6, memory: 55},
 }
 
 func (t requestTarget) atHub(machines int) float64 { return t.hub + t.each*float64(machines) }
@@ -85,6 +95,10 @@ func (r *report) judge(o options) {
 	}
 	for _, name := range managers.Names {
 		m := r.manager(name)
+		if m.One.PeakMiB > 0 { // single clusters were not skipped
+			add(name+": CPU seconds of one installation", m.One.CPUSeconds, costTargets[name].cpu)
+			add(name+": peak memory of one installation, MiB", m.One.PeakMiB, costTargets[name].memory)
+		}
 		add(name+": peak memory, MiB", max(m.One.PeakMiB, m.Many.PeakMiB), managers.BaseMemory[name])
 	}
 	add("registry look-ups, one release by version", float64(max(r.Registry.ByVersion, r.Registry.ManyByVersion)), lookupsByVersion)
