@@ -103,7 +103,7 @@ func readAuthorities(path string) ([]byte, error) {
 var pemBegin = regexp.MustCompile("(?m)^-----BEGIN ")
 
 // certificatesIn returns the certificates of a file in PEM, without private keys and text. A file without a PEM block,
-// or with a damaged one, is an error: Go skips damaged blocks, and their authority would be lost without a message.
+// or with a damaged one, is an error. Go skips damaged blocks, and their authority would be lost without a message.
 func certificatesIn(file string, content []byte) ([]byte, error) {
 	var found []byte
 	blocks := 0

@@ -26,7 +26,7 @@ import (
 
 // Cached returns what the cache keeps of each kind: the fields that are read. Of objects that we apply, the cache
 // also keeps the fields that we state, to compare with. The kinds of the infrastructure may be installed after the start of
-// the manager, and a cache does not start with options for a kind that is not served: see [TrimInfrastructure].
+// the manager. A cache does not start with options for a kind that is not served: see [TrimInfrastructure].
 func Cached() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{
 		&aiv1beta1.Agent{}:             {Transform: kube.Reduce(TrimAgent)},

@@ -135,8 +135,8 @@ func TestMessageOfManyHostsIsBounded(t *testing.T) {
 	NewWithT(t).Expect(len(Of(template(nil), hosts, nil).Message)).To(BeNumerically("<", 1024))
 }
 
-// The capacity that kubelets report for Pods is never below the stated one: with the defaults of OpenShift, and with the
-// automatic sizing of any version.
+// The capacity that kubelets report for Pods is never below the stated one. This holds for the defaults of OpenShift, and
+// for the automatic sizing of any version.
 func TestReservedPartIsNotStated(t *testing.T) {
 	g := NewWithT(t)
 	for cpus, want := range map[int]string{

@@ -64,7 +64,7 @@ type Process struct {
 	// StopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
 	StopSignal syscall.Signal
 	// Restart runs the process again if it ends without a signal of this package, as a Deployment does with a component
-	// that loses its lease. Nobody waits until it is ready.
+	// that loses its lease. The restart does not wait until it is ready.
 	Restart bool
 	// Before is done at every start, before the process runs; nil for most.
 	Before func(context.Context) error
