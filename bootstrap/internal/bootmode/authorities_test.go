@@ -3,12 +3,12 @@ package bootmode
 import (
 	"bytes"
 	"encoding/pem"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -80,7 +80,7 @@ func TestUnusableAuthoritiesAreRejectedAtTheStart(t *testing.T) {
 		g.Expect(os.Mkdir(path, 0o700)).To(Succeed())
 	}
 	for i := range authorityFilesLimit + 1 {
-		write(t, filepath.Join(many, fmt.Sprint(i)), ca)
+		write(t, filepath.Join(many, strconv.Itoa(i)), ca)
 	}
 	g.Expect(syscall.Mkfifo(filepath.Join(pipes, "pipe"), 0o600)).To(Succeed())
 	for want, path := range map[string]string{

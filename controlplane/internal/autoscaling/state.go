@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -93,7 +94,8 @@ func recordOf(stated map[string]string) string {
 	if len(stated) == 0 {
 		return ""
 	}
-	record, _ := json.Marshal(stated) // cannot fail: a map of strings, which is encoded in order
+	record, err := json.Marshal(stated) // in the order of the keys
+	utilruntime.Must(err)               // a map of strings can be encoded
 	return string(record)
 }
 

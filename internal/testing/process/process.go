@@ -108,7 +108,7 @@ func (p *Process) Start(ctx context.Context) error {
 
 // restart runs a wanted process again that ended.
 func (p *Process) restart() {
-	time.Sleep(restartDelay)
+	<-time.After(restartDelay)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.wanted || p.running() {
