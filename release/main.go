@@ -31,6 +31,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"registry and path of the images of the managers, such as registry.example.com/openshift-agent")
 	flags.StringVar(&r.imagesFile, "images", "",
 		"file with the images by digest, one per line; without a file the release names the images by version")
+	flags.BoolVar(&r.plugin, "plugin", false, "build the kubectl plugin for all platforms and add its archives")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
