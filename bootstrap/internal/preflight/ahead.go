@@ -78,12 +78,12 @@ func (s *search) classOf(machine *unstructured.Unstructured) *class {
 	found := &class{}
 	s.classes[key] = found
 	s.compared += len(s.Hosts)
-	from := poolOf(s.Facts, machine, selector)
-	if from.waiting != nil {
+	from, err := metal3.PoolOf(machine, s.Hosts)
+	if err != nil || from.Waiting != nil {
 		return found
 	}
 	for i, host := range s.Hosts {
-		if from.hosts.Has(host) {
+		if from.Hosts.Has(host) {
 			found.hosts = append(found.hosts, i)
 		}
 	}
