@@ -8,9 +8,11 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -26,7 +28,8 @@ import (
 // BuildClient builds a fake client with a scheme and interceptors. Its server-side apply stores the applied fields as an
 // API server does. The fake client of controller-runtime v0.24 adds the stored status and the zero values of the Go type
 // to the applied fields. It also changes the resource version even if nothing changes, and removes an object that is
-// being deleted. Here the resource version changes exactly if the object does, managed fields included.
+// being deleted. Here the resource version changes exactly if the object does, managed fields included. An
+// applied resource version has to be the stored one.
 func BuildClient(builder *fake.ClientBuilder, scheme *runtime.Scheme, funcs interceptor.Funcs) client.WithWatch {
 	known := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(known))
@@ -61,6 +64,9 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	if err := staleness(applied, before); err != nil {
+		return err
+	}
 	version, err := nextVersion(before)
 	if err != nil {
 		return err
@@ -90,6 +96,19 @@ func apply(tracker testing.ObjectTracker, obj runtime.ApplyConfiguration, option
 	result.SetUnstructuredContent(fields)
 	result.GetObjectKind().SetGroupVersionKind(kind)
 	return nil
+}
+
+// staleness returns the conflict of an applied object with the resource version of an earlier state.
+func staleness(applied *unstructured.Unstructured, stored runtime.Object) error {
+	if stored == nil || applied.GetResourceVersion() == "" {
+		return nil
+	}
+	metadata, err := meta.Accessor(stored)
+	if err != nil || metadata.GetResourceVersion() == applied.GetResourceVersion() {
+		return err
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: applied.GroupVersionKind().Group, Resource: applied.GetKind()},
+		applied.GetName(), errors.New("object was modified"))
 }
 
 // nextVersion returns the resource version of an object after its next change; the first one if the object is nil.

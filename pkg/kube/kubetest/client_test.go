@@ -5,6 +5,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -39,8 +40,15 @@ func TestApplyChangesTheResourceVersion(t *testing.T) {
 	g.Expect(owned).NotTo(Equal(changed), "a second owner")
 	g.Expect(apply("two", "b")).To(Equal(owned), "nothing changed")
 
+	stale := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": "lab", "name": "c", "resourceVersion": changed},
+	}}
+	g.Expect(c.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(stale), client.FieldOwner("one"))).
+		To(MatchError(apierrors.IsConflict, "a conflict"))
+
 	stored := &corev1.ConfigMap{}
 	g.Expect(c.Get(t.Context(), client.ObjectKey{Namespace: "lab", Name: "c"}, stored)).To(Succeed())
+	g.Expect(stored.ResourceVersion).To(Equal(owned))
 	stored.Data["other"] = "x"
 	g.Expect(c.Update(t.Context(), stored)).To(Succeed(), "a fake client continues with the version")
 	g.Expect(stored.ResourceVersion).NotTo(Equal(owned))
