@@ -31,9 +31,8 @@ var errNotServed = errors.New("the API of BareMetalHosts is defined but not serv
 type bareMetalHosts struct {
 	reconciler *Reconciler
 	mapper     meta.RESTMapper
-	// index indexes BareMetalHosts, which succeeds only once. watch starts to watch them.
-	index, watch func(context.Context) error
-	indexed      bool
+	// steps index BareMetalHosts, and start to watch them.
+	steps *kube.Steps
 }
 
 // Reconcile is called for the CustomResourceDefinition of BareMetalHosts, by one worker.
@@ -54,19 +53,23 @@ func (b *bareMetalHosts) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 		// The definition exists a moment before its API is served, and no event reports the API.
 		return ctrl.Result{}, errNotServed
 	}
-	if !b.indexed {
-		if err := b.index(ctx); err != nil {
-			return ctrl.Result{}, err
-		}
-		b.indexed = true
-	}
-	b.reconciler.metal3.Store(true)
-	if err := b.watch(ctx); err != nil {
-		b.reconciler.metal3.Store(false)
-		return ctrl.Result{}, fmt.Errorf("cannot watch BareMetalHosts: %w", err)
+	if err := b.steps.Run(ctx); err != nil {
+		return ctrl.Result{}, err
 	}
 	ctrl.LoggerFrom(ctx).Info("BareMetalHosts are served now: watching them")
 	return ctrl.Result{}, nil
+}
+
+// reading returns a step that watches BareMetalHosts. Configs are reconciled with BareMetalHosts from its first event on.
+func (b *bareMetalHosts) reading(watch func() error) func(context.Context) error {
+	return func(context.Context) error {
+		b.reconciler.metal3.Store(true)
+		if err := watch(); err != nil {
+			b.reconciler.metal3.Store(false)
+			return fmt.Errorf("cannot watch BareMetalHosts: %w", err)
+		}
+		return nil
+	}
 }
 
 // servesBareMetalHosts reports whether the API of the Bare Metal Operator is served.
@@ -84,15 +87,15 @@ func servesBareMetalHosts(mapper meta.RESTMapper) (bool, error) {
 // awaitBareMetalHosts adds the controller that notices a later installation of the Bare Metal Operator. c is the
 // controller of the configs.
 func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controller) error {
-	later := &bareMetalHosts{
-		reconciler: r, mapper: mgr.GetRESTMapper(),
-		index: func(ctx context.Context) error {
+	later := &bareMetalHosts{reconciler: r, mapper: mgr.GetRESTMapper()}
+	later.steps = kube.NewSteps(
+		func(ctx context.Context) error {
 			return kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.HostIndex())
 		},
-		watch: func(context.Context) error {
+		later.reading(func() error {
 			return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), informer.HostChanges))
-		},
-	}
+		}),
+	)
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })
 	err := ctrl.NewControllerManagedBy(mgr).Named("baremetalhosts").
 		For(&apiextensionsv1.CustomResourceDefinition{}, builder.OnlyMetadata, builder.WithPredicates(ours)).

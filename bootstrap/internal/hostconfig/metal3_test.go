@@ -18,6 +18,7 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -34,22 +35,22 @@ func TestBareMetalHostsAreInstalledLater(t *testing.T) {
 	w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(ContainSubstring("install the Bare Metal Operator"))
 
 	mapper, indexed, queries, watched := meta.NewDefaultRESTMapper(nil), 0, 0, 0
-	later := &bareMetalHosts{
-		reconciler: w.reconciler, mapper: mapper,
-		index: func(context.Context) error {
+	later := &bareMetalHosts{reconciler: w.reconciler, mapper: mapper}
+	later.steps = kube.NewSteps(
+		func(context.Context) error {
 			if indexed++; indexed == 1 {
 				return errors.New("no answer")
 			}
 			return nil
 		},
-		watch: func(context.Context) error {
+		later.reading(func() error {
 			if queries++; queries == 1 {
 				return errors.New("no answer")
 			}
 			watched++
 			return nil
-		},
-	}
+		}),
+	)
 	reconcile := func() error {
 		_, err := later.Reconcile(t.Context(), ctrl.Request{})
 		return err

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -54,9 +53,8 @@ type Reconciler struct {
 
 	// watchTemplate watches a kind of templates.
 	watchTemplate func(client.Object) error
-	// pending are the steps that are left until BareMetalHosts and HardwareData are watched. mu guards them.
-	pending []func(context.Context) error
-	mu      sync.Mutex
+	// hostWatches are the steps until BareMetalHosts and HardwareData are watched.
+	hostWatches *kube.Steps
 }
 
 // maxReported is the number of MachineDeployments whose last message is known. Others repeat their Event.
@@ -67,7 +65,7 @@ func New(options Options) *Reconciler {
 	options.Recorder = reconcile.LogEvents(options.Recorder, ctrl.Log.WithName("events"))
 	return &Reconciler{
 		Options: options, applier: apply.New(options.Client, writer.FieldOwner), recent: reconcile.NewRecentWrites(options.Clock),
-		reported: lru.New[types.UID, string](maxReported),
+		reported: lru.New[types.UID, string](maxReported), hostWatches: kube.NewSteps(),
 	}
 }
 

@@ -447,7 +447,7 @@ func TestProblemIsReported(t *testing.T) {
 			g.Expect(h.Delete(ctx, template())).To(Succeed())
 		},
 		"Install the Bare Metal Operator": func(ctx context.Context, g Gomega, h *hub) {
-			h.r.pending = []func(context.Context) error{func(context.Context) error { return nil }}
+			h.r.hostWatches = kube.NewSteps(func(context.Context) error { return nil })
 			g.Expect(h.Delete(ctx, definition(metal3.HardwareDataCRD))).To(Succeed())
 		},
 	} {

@@ -36,35 +36,31 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, options controller.Op
 		return fmt.Errorf("cannot set up the controller of capacities: %w", err)
 	}
 	mapped := handler.EnqueueRequestsFromMapFunc(r.inNamespace)
-	watch := func(object client.Object, index kube.Index, changes predicate.Predicate) {
-		r.pending = append(r.pending,
-			func(ctx context.Context) error { return kube.AddIndexes(ctx, mgr.GetFieldIndexer(), index) },
-			func(context.Context) error { return c.Watch(source.Kind(mgr.GetCache(), object, mapped, changes)) },
-		)
+	index := func(index kube.Index) func(context.Context) error {
+		return func(ctx context.Context) error { return kube.AddIndexes(ctx, mgr.GetFieldIndexer(), index) }
 	}
-	watch(&metal3.HardwareData{}, informer.AllOf(&metal3.HardwareData{}), informer.HardwareChanges)
-	watch(&metal3.Host{}, informer.AllOf(&metal3.Host{}), informer.HostChanges)
+	watch := func(object client.Object, changes predicate.Predicate) func(context.Context) error {
+		return func(context.Context) error { return c.Watch(source.Kind(mgr.GetCache(), object, mapped, changes)) }
+	}
+	r.hostWatches = kube.NewSteps(
+		index(informer.AllOf(&metal3.HardwareData{})), watch(&metal3.HardwareData{}, informer.HardwareChanges),
+		index(informer.AllOf(&metal3.Host{})), watch(&metal3.Host{}, informer.HostChanges),
+	)
 	r.watchTemplate = kube.Tracker(mgr.GetCache(), c, r.inNamespace, informer.TemplateChanges)
 	return nil
 }
 
 // ensureWatches watches the hosts once their kinds exist. It returns false if the Bare Metal Operator is not installed.
-// A step that failed is repeated, and no other one: an index can be added once.
 func (r *Reconciler) ensureWatches(ctx context.Context) (watching bool, err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.pending) == 0 {
+	if r.hostWatches.Done() {
 		return true, nil
 	}
 	crd, err := kube.Read(ctx, r.Client, client.ObjectKey{Name: metal3.HardwareDataCRD}, kube.MetadataOf(kube.CustomResourceDefinition))
 	if err != nil || crd == nil {
 		return false, err
 	}
-	for len(r.pending) > 0 {
-		if err := r.pending[0](ctx); err != nil {
-			return false, fmt.Errorf("cannot watch the hosts: %w", err)
-		}
-		r.pending = r.pending[1:]
+	if err := r.hostWatches.Run(ctx); err != nil {
+		return false, fmt.Errorf("cannot watch the hosts: %w", err)
 	}
 	return true, nil
 }

@@ -18,6 +18,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -81,7 +82,7 @@ func TestFailedWatchIsRepeated(t *testing.T) {
 			return nil
 		}
 	}
-	h.r.pending = []func(context.Context) error{step("first"), step("second"), step("third")}
+	h.r.hostWatches = kube.NewSteps(step("first"), step("second"), step("third"))
 	_, err := h.r.Reconcile(t.Context(), own)
 	g.Expect(err).To(MatchError(notServed))
 	g.Expect(h.event()).To(BeEmpty(), "the operator is just being installed")
