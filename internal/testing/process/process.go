@@ -108,7 +108,6 @@ func (p *Process) Start(ctx context.Context) error {
 
 // restart runs a wanted process again that ended.
 func (p *Process) restart() {
-	<-time.After(restartDelay)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.wanted || p.running() {
@@ -117,9 +116,11 @@ func (p *Process) restart() {
 	ctx, cancel := context.WithTimeout(context.Background(), readyTimeout)
 	defer cancel()
 	if p.Before != nil && p.Before(ctx) != nil || p.launch() != nil {
-		go p.restart()
+		p.restartLater()
 	}
 }
+
+func (p *Process) restartLater() { time.AfterFunc(restartDelay, p.restart) }
 
 // launch starts the process from a thread that lives as long as the process. The kernel sends the parent death signal
 // when the thread ends that created the child, not when the whole parent ends (prctl(2), PR_SET_PDEATHSIG).
@@ -149,7 +150,7 @@ func (p *Process) launch() error {
 		p.exit = cmd.Wait()
 		close(done)
 		if p.Restart {
-			go p.restart()
+			p.restartLater()
 		}
 	}()
 	if err := <-started; err != nil {
