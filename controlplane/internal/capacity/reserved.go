@@ -10,10 +10,10 @@ import (
 // install a server for a Pod that needs nearly all of it. The Pod would not fit, and the autoscaler would repeat that.
 //
 // The part that the kubelet reserves (systemReserved) is the largest that OpenShift 4.12 or newer sets for workers. It is
-// the default, or the result of automatic sizing in any version. The source is openshift/machine-config-operator, read at 7ff337a4
-// (August 2026), folder templates/common/_base/files. The defaults are in kubelet-auto-node-sizing-enabled.yaml. The script
-// dynamic-system-reserved-calc.sh is in kubelet-auto-sizing.yaml. Since 3a1921c2 (February 2026) the script reserves less
-// memory.
+// the default, or the result of automatic sizing in any version. The source is openshift/machine-config-operator, read at
+// 7ff337a4 (August 2026), folder templates/common/_base/files. The defaults are in kubelet-auto-node-sizing-enabled.yaml.
+// The script dynamic-system-reserved-calc.sh is in kubelet-auto-sizing.yaml. Since 3a1921c2 (February 2026) the script
+// reserves less memory.
 const (
 	// defaultCPU is the default of OpenShift, and the minimum of the script, in thousandths of a CPU.
 	defaultCPU = 500
