@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Steps are steps of which each has to succeed once. An example are the index and the watch of a kind that may be installed
-// after the start of the manager: an index of a cache cannot be added again.
+// Steps are steps of which each has to succeed once, such as the index and the watch of a kind. The kind may be installed
+// after the start of the manager. An index of a cache cannot be added again.
 type Steps struct {
 	mu   sync.Mutex
 	left []func(context.Context) error
