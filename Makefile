@@ -166,8 +166,8 @@ vet: ## Run go vet.
 	@for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) lint-language lint-workflows ## Run golangci-lint, check the language of comments, strings, names, documents and manifests, and check the GitHub workflows.
-	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run) || exit 1; done
+lint: $(GOLANGCI_LINT) lint-language lint-workflows ## Run golangci-lint, check the language of comments, strings, names, documents and manifests, and check the GitHub workflows. LINT passes additional flags to golangci-lint.
+	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run $(LINT)) || exit 1; done
 
 # Vale checks the language. Building Vale needs a C compiler.
 .PHONY: lint-language
@@ -251,7 +251,8 @@ OLDER_CORES := cluster-api-1.12 cluster-api-1.13
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run the tests that take too long for every change. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
+nightly: ## Run the checks that take too long for every change. The linter staticcheck. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
+	$(MAKE) lint
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'

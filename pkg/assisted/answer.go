@@ -7,7 +7,7 @@ import (
 
 // ResponseTimeout is far above the seconds that assisted-service takes for an automatic step of one object. Its
 // controllers process one object at a time: the last of many clusters that are created together waits longer than a
-// minute, as every object does while a new version of assisted-service rolls out.
+// minute. Every object does so while a new version of assisted-service rolls out.
 const ResponseTimeout = 3 * time.Minute
 
 // NotResponding returns the message that assisted-service has not responded to an object since a time.
