@@ -72,6 +72,7 @@ func main() {
 	program.Main(func(ctx context.Context) error {
 		result, err := run(ctx, parseOptions())
 		if err == nil && result != "" {
+			fmt.Println("\nEverything is stopped. With KEEP=1 the demo leaves it running, and prints how to inspect it with kubectl.")
 			fmt.Println(result)
 		}
 		return err

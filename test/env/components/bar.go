@@ -17,14 +17,21 @@ import (
 type display struct {
 	// builder writes its messages without disturbing the display.
 	builder *Builder
-	end     func()
+	// built writes the progress after a component is built, where no bar shows it.
+	built func(now time.Time)
+	end   func()
 }
 
-// show draws a bar on a terminal during the build. Without terminal only the messages of the builder appear.
+// show draws a bar on a terminal during the build. Without terminal only messages appear.
 func show(b *Builder, p *progress) display {
 	file, ok := b.out.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
-		return display{builder: b, end: func() {}}
+		built := func(now time.Time) {
+			if now.Sub(p.started) >= time.Minute {
+				b.sayf("%s", p.text(now))
+			}
+		}
+		return display{builder: b, built: built, end: func() {}}
 	}
 	// Without input the terminal stays unchanged, and Ctrl-C reaches the program as a signal.
 	program := tea.NewProgram(newBuildView(p), tea.WithOutput(file), tea.WithInput(nil), tea.WithoutSignalHandler())
@@ -35,6 +42,7 @@ func show(b *Builder, p *progress) display {
 	}()
 	return display{
 		builder: &Builder{root: b.root, out: above{program}},
+		built:   func(time.Time) {},
 		end: func() {
 			program.Send(ended{})
 			<-finished
@@ -100,6 +108,6 @@ func (v buildView) View() string {
 
 // at returns the display at a time.
 func (v buildView) at(now time.Time) string {
-	return fmt.Sprintf("%s  %s  building %s, once\n", v.bar.ViewAs(v.progress.share(now)),
-		now.Sub(v.progress.started).Round(time.Second), v.progress.text(now))
+	return fmt.Sprintf("%s  %s  %s\nbuilding %s, once\n", v.bar.ViewAs(v.progress.share()),
+		now.Sub(v.progress.started).Round(time.Second), v.progress.text(now), v.progress.building())
 }

@@ -70,11 +70,11 @@ func (b *Builder) Build(ctx context.Context, components ...Component) error {
 	for _, lane := range order {
 		group.Go(func() error {
 			for _, c := range lane {
-				progress.begin(c, time.Now())
-				if err := shown.builder.make(ctx, c); err != nil {
+				if err := shown.builder.make(ctx, c, progress.begin(c)); err != nil {
 					return err
 				}
 				progress.end(c)
+				shown.built(time.Now())
 			}
 			return nil
 		})
@@ -157,8 +157,8 @@ func (b *Builder) missing(ctx context.Context, components []Component) ([]Compon
 	return missing, nil
 }
 
-// make builds a component. The caller holds the lock.
-func (b *Builder) make(ctx context.Context, c Component) error {
+// make builds a component and counts its packages. The caller holds the lock.
+func (b *Builder) make(ctx context.Context, c Component, counted *compilation) error {
 	r, err := b.recipe(c)
 	if err != nil {
 		return err
@@ -167,7 +167,16 @@ func (b *Builder) make(ctx context.Context, c Component) error {
 	if err != nil {
 		return err
 	}
-	if err := b.build(ctx, r.source, r.target, pkg, "-ldflags", ldflags(c, r.version)); err != nil || r.inputs == "" {
+	flags := []string{"-ldflags", ldflags(c, r.version)}
+	if c.tools == "" {
+		flags = append(flags, "-tags", managerTags) // as manager does, which finds nothing to build then
+	}
+	missing, err := b.notCompiled(ctx, r.source, pkg, flags...)
+	if err != nil {
+		return err
+	}
+	counted.expect(missing)
+	if err := b.build(ctx, counted, r.source, r.target, pkg, append(flags, "-v")...); err != nil || r.inputs == "" {
 		return err
 	}
 	return os.WriteFile(r.target+".inputs", []byte(r.inputs), 0o644)
@@ -204,13 +213,13 @@ func (b *Builder) manager(ctx context.Context, name, file, ldflags string) (stri
 	}
 	defer unlock()
 	target := filepath.Join(b.root, ".tools", "managers", file)
-	return target, b.build(ctx, b.root, target, "./"+name, "-tags", managerTags, "-ldflags", ldflags)
+	return target, b.build(ctx, &bytes.Buffer{}, b.root, target, "./"+name, "-tags", managerTags, "-ldflags", ldflags)
 }
 
 // build runs go build and renames the program, so that an interrupted build leaves no incomplete program and a
 // running program is not overwritten. The go command gets the existing program, because it links only changed
-// programs.
-func (b *Builder) build(ctx context.Context, source, target, pkg string, flags ...string) error {
+// programs. messages receives what the go command writes to its standard error output.
+func (b *Builder) build(ctx context.Context, messages output, source, target, pkg string, flags ...string) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder of %s: %w", target, err)
 	}
@@ -220,7 +229,7 @@ func (b *Builder) build(ctx context.Context, source, target, pkg string, flags .
 		return fmt.Errorf("cannot prepare the path of %s: %w", target, err)
 	}
 	args := slices.Concat([]string{"build", "-buildvcs=false"}, flags, []string{"-o", temporary, pkg})
-	if _, err := b.goCommand(ctx, source, args...); err != nil {
+	if _, err := runWith(ctx, messages, source, "go", args...); err != nil {
 		return fmt.Errorf("cannot build %s: %w", filepath.Base(target), err)
 	}
 	if same(target, temporary) {
@@ -294,16 +303,26 @@ const collectLess = "GOGC=400"
 
 // run runs a program; its standard error becomes part of the error.
 func run(ctx context.Context, dir, program string, args ...string) ([]byte, error) {
+	return runWith(ctx, &bytes.Buffer{}, dir, program, args...)
+}
+
+// output is a standard error output that is read when the program has ended.
+type output interface {
+	io.Writer
+	fmt.Stringer
+}
+
+// runWith is run with a given standard error output, whose text becomes part of the error.
+func runWith(ctx context.Context, stderr output, dir, program string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=off", collectLess)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	output, err := cmd.Output()
+	cmd.Stderr = stderr
+	stdout, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w: %s", filepath.Base(program), strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
-	return output, nil
+	return stdout, nil
 }
 
 func ldflags(c Component, version string) string {
