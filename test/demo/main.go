@@ -81,7 +81,7 @@ func main() {
 
 // run returns the line that the demo ends with, once everything is stopped; with -keep the line was written before.
 func run(ctx context.Context, o options) (string, error) {
-	l, err := lab.New(ctx, lab.Options{Dir: o.dir, Out: os.Stdout, StageDelay: o.delay, LeaveSignals: true})
+	l, err := lab.New(ctx, lab.Options{Dir: o.dir, Out: os.Stdout, StageDelay: o.delay, LeaveSignals: true, AllClusters: o.keep})
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +202,11 @@ func linger(ctx context.Context, l *lab.Lab, kubeconfig string) {
 	if kubeconfig != "" {
 		fmt.Printf("  kubectl --kubeconfig %s get nodes,clusterversion,clusteroperators\n", kubeconfig)
 	}
-	fmt.Printf("\nLogs: %s\n\n", l.Dir())
+	fmt.Printf("\nA cluster of your own is installed, too. Apply a sample, and a BareMetalHost with any BMC address for each Machine:\n\n"+
+		"  kubectl create namespace mine\n"+
+		"  kubectl -n mine apply -f config/samples/sno.yaml\n"+
+		"  kubectl -n mine apply -f test/demo/host.yaml\n"+
+		"\nLogs: %s\n\n", l.Dir())
 	<-ctx.Done()
 }
 

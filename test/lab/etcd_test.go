@@ -2,11 +2,16 @@ package lab
 
 import (
 	"context"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util/conditions"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // patience is the timeout of all waits, which end as soon as the state is reached.
@@ -16,7 +21,7 @@ func TestClusterWithEtcdMembers(t *testing.T) {
 	g := NewWithT(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // the first run builds everything
 	defer cancel()
-	l, err := New(ctx, Options{Out: t.Output(), LeaveSignals: true})
+	l, err := New(ctx, Options{Out: t.Output(), LeaveSignals: true, AllClusters: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.Stop)
 
@@ -24,6 +29,7 @@ func TestClusterWithEtcdMembers(t *testing.T) {
 		_, err = l.ApplySample(ctx, sample, mutations)
 		g.Expect(err).To(MatchError(ContainSubstring("EtcdMembers")))
 	}
+	users := applyAsUser(ctx, g, l, "sno")
 	begin := time.Now()
 	cluster, err := l.ApplySample(ctx, "compact", Mutations{EtcdMembers: true})
 	g.Expect(err).NotTo(HaveOccurred())
@@ -33,6 +39,10 @@ func TestClusterWithEtcdMembers(t *testing.T) {
 	t.Logf("etcd settled after %s", time.Since(begin).Round(100*time.Millisecond))
 	w := &etcdWorld{WithT: g, ctx: ctx, lab: l, cluster: cluster}
 	w.SetDefaultEventuallyTimeout(patience)
+	w.Eventually(func() (bool, error) {
+		err := l.Client().Get(ctx, client.ObjectKeyFromObject(users), users)
+		return conditions.IsTrue(users, clusterv1.AvailableCondition), err
+	}).Should(BeTrue(), "the cluster that a user has applied")
 
 	writer := cluster.StartWriting(ctx)
 	w.moveLeader()
@@ -43,6 +53,23 @@ func TestClusterWithEtcdMembers(t *testing.T) {
 	g.Expect(cluster.Lost(ctx, acknowledged)).To(BeEmpty())
 	g.Expect(cluster.Lost(ctx, append(acknowledged, "never-written"))).To(ConsistOf("never-written"))
 	w.deleteCluster()
+}
+
+// applyAsUser applies a sample and a BareMetalHost without help of the lab, and returns the Cluster.
+func applyAsUser(ctx context.Context, g *WithT, l *Lab, sample string) *clusterv1.Cluster {
+	const namespace = "users"
+	g.Expect(l.EnsureNamespace(ctx, namespace)).To(Succeed())
+	host, err := os.ReadFile("../demo/host.yaml")
+	g.Expect(err).NotTo(HaveOccurred())
+	objects, err := decode(host)
+	g.Expect(err).NotTo(HaveOccurred())
+	manifests, err := l.readSample(sample)
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, object := range append(objects, manifests...) {
+		object.SetNamespace(namespace)
+		g.Expect(l.Apply(ctx, object)).To(Succeed())
+	}
+	return &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: sample}}
 }
 
 // etcdWorld is an installed cluster whose etcd has three members.

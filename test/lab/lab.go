@@ -83,6 +83,9 @@ type Options struct {
 	// download of the simulated assisted-service, with the InfraEnv. Both may be nil.
 	BeforeRegistry func(http.Handler) http.Handler
 	BeforeDownload func(infraEnv types.NamespacedName, next http.Handler) http.Handler
+	// AllClusters also simulates clusters that a user applies to the management cluster, with the user's BareMetalHosts.
+	// Without it, such a cluster waits for the end of its preparation. Only for the simulated assisted-service.
+	AllClusters bool
 	// LeaveSignals is for a caller that handles interrupts itself and calls Stop.
 	LeaveSignals bool
 }

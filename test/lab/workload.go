@@ -86,6 +86,21 @@ func (l *Lab) workload(key types.NamespacedName) (*workload, error) {
 	return nil, fmt.Errorf("the lab has no cluster %s", key)
 }
 
+// workloadOfUser is workload, which also prepares the API server of a cluster that a user has applied, see
+// [Options.AllClusters].
+func (l *Lab) workloadOfUser(key types.NamespacedName) (*workload, error) {
+	w, err := l.workload(key)
+	if err == nil && !w.hasStopped() || !l.options.AllClusters {
+		return w, err
+	}
+	c, err := l.NewCluster(key)
+	if err != nil {
+		return nil, err
+	}
+	c.ReleaseAPI()
+	return c.workload, nil
+}
+
 // workloadClient returns the client of hosts for the API of their cluster.
 func (l *Lab) workloadClient(ctx context.Context, namespace, name string) (client.Client, error) {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
@@ -196,7 +211,7 @@ func (w *workload) running() (client.Client, error) {
 // workloadKubeconfig returns the kubeconfig that the simulated assisted-service writes to the admin kubeconfig
 // Secret. At the end of the installation, the kubeconfig also has the CA of the cluster's ingress.
 func (l *Lab) workloadKubeconfig(_ context.Context, namespace, name string) ([]byte, error) {
-	w, err := l.workload(types.NamespacedName{Namespace: namespace, Name: name})
+	w, err := l.workloadOfUser(types.NamespacedName{Namespace: namespace, Name: name})
 	if err != nil {
 		return nil, err
 	}
