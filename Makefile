@@ -67,20 +67,24 @@ demo: ## Install a simulated cluster on real Cluster API and show it. SAMPLE=<fi
 
 ##@ Develop
 
+# The kubectl plugin is a separate module, so that the managers do not require the libraries of commands.
+PLUGIN := cmd/kubectl-openshift_agent
+
 .PHONY: build
-build: ## Build both managers into bin/.
+build: ## Build both managers and the kubectl plugin into bin/.
 	CGO_ENABLED=0 go build -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/bootstrap ./bootstrap
 	CGO_ENABLED=0 go build -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/controlplane ./controlplane
+	CGO_ENABLED=0 go build -C $(PLUGIN) -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o $(CURDIR)/bin/kubectl-openshift_agent .
 
 PROVIDERS := bootstrap controlplane
 GENERATED := bootstrap/api/v1beta1/zz_generated.deepcopy.go controlplane/api/v1beta1/zz_generated.deepcopy.go pkg/metal3/zz_generated.deepcopy.go pkg/assisted/v1beta1/zz_generated.deepcopy.go \
 	test/assistedsim/zz_generated.deepcopy.go test/plainmetal/api/v1beta1/zz_generated.deepcopy.go test/plainmetal/crd \
 	config/bootstrap/crd/bases config/controlplane/crd/bases config/bootstrap/rbac/role.yaml config/controlplane/rbac/role.yaml \
 	config/bootstrap/rbac/cluster_role.yaml config/controlplane/rbac/cluster_role.yaml \
-	config/templates docs/reference.md docs/flags.md
+	config/templates docs/reference.md docs/flags.md $(PLUGIN)/judge/advice.json
 
 .PHONY: generate
-generate: generate-go generate-manifests generate-templates generate-docs ## Generate deep copies, CRDs, roles, cluster templates, the API reference and the list of flags.
+generate: generate-go generate-manifests generate-templates generate-docs generate-advice ## Generate deep copies, CRDs, roles, cluster templates, the API reference, the list of flags and the advice of the kubectl plugin.
 
 .PHONY: generate-go
 generate-go: $(CONTROLLER_GEN)
@@ -134,6 +138,11 @@ generate-docs: $(CRD_REF_DOCS)
 	  go build -o $(DEV)/$$provider ./$$provider && printf '\n## %s\n\n```text\n' $$provider >> docs/flags.md && TMPDIR=/tmp $(DEV)/$$provider --help 2>> docs/flags.md && printf '```\n' >> docs/flags.md || exit 1; \
 	done
 
+# The kubectl plugin shows what docs/conditions.md states about a reason.
+.PHONY: generate-advice
+generate-advice:
+	@UPDATE_GOLDEN=1 go -C $(PLUGIN) test -vet=off -count=1 -run '^TestAdviceIsDocumentation$$' ./judge > /dev/null
+
 .PHONY: verify-generate
 verify-generate: generate ## Check that the generated files match their sources and are committed.
 	@changed="$$(git status --porcelain -- $(GENERATED))"; \
@@ -143,17 +152,17 @@ verify-generate: generate ## Check that the generated files match their sources 
 APIS := $(PROVIDERS:%=%/api)
 # Neither does ./... include the tools. Most tools are only pins of foreign programs; these contain our code.
 CODED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*.go)))
-# The product, its API types, the tests, the conformance suite, and the tools with our code.
-MODULES = . $(APIS) test test/conformance $(CODED_TOOLS)
+# The product, its API types, the kubectl plugin, the tests, the conformance suite, and the tools with our code.
+MODULES = . $(APIS) $(PLUGIN) test test/conformance $(CODED_TOOLS)
 
 .PHONY: tidy
-tidy: ## Tidy the go.mod of the managers, of the API types, of the tests and of the conformance suite, with equal versions.
+tidy: ## Tidy the go.mod of the managers, of the API types, of the kubectl plugin, of the tests and of the conformance suite, with equal versions.
 	go mod tidy
 	@tidy() { \
-	  go -C $$1 mod edit $$(go -C $$2 list -m -f '{{with or .Replace .}}{{if .Version}}-require={{.Path}}@{{.Version}}{{end}}{{end}}' $$(sed -n 's/^\t\([^ ]*\) v.*/\1/p' $$1/go.mod)) && \
+	  go -C $$1 mod edit $$(go -C $$2 list -m -e -f '{{with or .Replace .}}{{if .Version}}-require={{.Path}}@{{.Version}}{{end}}{{end}}' $$(sed -n 's/^\t\([^ ]*\) v.*/\1/p' $$1/go.mod)) && \
 	  go -C $$1 mod tidy || exit 1; \
 	}; \
-	for api in $(APIS); do tidy $$api .; done; \
+	for module in $(APIS) $(PLUGIN); do tidy $$module .; done; \
 	tidy test/conformance test
 	go -C test mod tidy
 
@@ -273,6 +282,7 @@ nightly: ## Run the checks that take too long for every change. The linter stati
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
 	REPRODUCE=1 go test ./release -count=1 -run TestManagerBuildsAreReproducible
 	go test -race -count=1 -timeout 90m ./...
+	go -C $(PLUGIN) test -race -count=1 ./...
 	go -C test test -race -count=1 -timeout 90m $$(go -C test list ./... | grep -v $(NO_UNIT))
 	go -C test/conformance test -race -count=1 ./...
 	$(MAKE) fuzz FUZZTIME=2m
@@ -297,7 +307,7 @@ TESTED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*_test.go)))
 # All other tests are pure.
 NO_UNIT := -e /test/e2e -e /test/providers
 CONFORMANCE := go -C test/conformance list ./...
-UNIT := { go list ./... && go -C test list ./... && $(CONFORMANCE); } | grep -v $(NO_UNIT)
+UNIT := { go list ./... && go -C $(PLUGIN) list ./... && go -C test list ./... && $(CONFORMANCE); } | grep -v $(NO_UNIT)
 # etcd's package is in the other module and runs the builder of the components. The tests of the conformance suite
 # are pure, but wait too long for make quick.
 STARTING := { go -C test list -test -f '{{.ImportPath}} {{join .Deps " "}} ' ./... | grep '/test/env/components ' | sed -E 's/(_test|\.test)? .*//'; go list ./controlplane/internal/etcd; $(CONFORMANCE); } | sort -u
@@ -324,7 +334,7 @@ unit: pure ## Run the tests that need no installation.
 
 # A vulnerability may become known without a change of this repository, so this target is no part of make test.
 .PHONY: vulnerabilities
-vulnerabilities: ## Check with govulncheck that the managers and the API types call no code with a known vulnerability, in a module or in Go. Uses https://vuln.go.dev, or the pinned copy of its database if it cannot be reached.
+vulnerabilities: ## Check with govulncheck that the managers, the API types and the kubectl plugin call no code with a known vulnerability, in a module or in Go. Uses https://vuln.go.dev, or the pinned copy of its database if it cannot be reached.
 	go -C test/tools/vulnerabilities run .
 
 # pure runs the seeds of the fuzz targets and the inputs that earlier runs found (testdata/fuzz).

@@ -28,7 +28,7 @@ func destroysSilently(message string) bool {
 	return destructiveAdvice.MatchString(message) && !consequence.MatchString(message)
 }
 
-// TestDestructiveAdviceStatesItsConsequence reads every string of the providers' product code, and every text
+// TestDestructiveAdviceStatesItsConsequence reads every string of the product code, and every text
 // of their policies and alerts. A user who follows a message has to know which servers it wipes. A message
 // that is composed of several constants is read as one.
 func TestDestructiveAdviceStatesItsConsequence(t *testing.T) {
@@ -44,7 +44,7 @@ func TestDestructiveAdviceStatesItsConsequence(t *testing.T) {
 			silent = append(silent, where+": "+message)
 		}
 	}
-	for _, root := range []string{"../bootstrap", "../controlplane", "../pkg"} {
+	for _, root := range []string{"../bootstrap", "../cmd", "../controlplane", "../pkg"} {
 		walk(g, root, ".go", func(path string) {
 			if !strings.HasSuffix(path, "_test.go") {
 				stringsOf(g, path, func(message string) { check(path, message) })

@@ -20,8 +20,10 @@ import (
 	"golang.org/x/vuln/scan"
 )
 
-// modules are the modules of the product: its managers, and the types of its APIs.
-var modules = []string{".", filepath.Join("bootstrap", "api"), filepath.Join("controlplane", "api")}
+// modules are the modules of the product: its managers, the types of its APIs, and the kubectl plugin.
+var modules = []string{
+	".", filepath.Join("bootstrap", "api"), filepath.Join("controlplane", "api"), filepath.Join("cmd", "kubectl-openshift_agent"),
+}
 
 func main() {
 	root := flag.String("root", filepath.Join("..", "..", ".."), "root of the repository")

@@ -1,0 +1,105 @@
+package judge
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+// Goals of a cluster.
+const (
+	// Installed means that the cluster is installed and serves.
+	Installed = "installed"
+	// Upgraded means that the control plane completed the release of its spec.
+	Upgraded = "upgraded"
+	// Deleted means that the Cluster does not exist.
+	Deleted = "deleted"
+)
+
+// IsGoal reports whether a word is a goal.
+func IsGoal(word string) bool { return slices.Contains([]string{Installed, Upgraded, Deleted}, word) }
+
+// Progress is how far a cluster is from a goal.
+type Progress int
+
+// Degrees of progress.
+const (
+	// Pending means that the goal may still be reached, perhaps after an action of the user.
+	Pending Progress = iota
+	// Reached means that the goal is reached.
+	Reached
+	// NeverReached means that the goal cannot be reached without another request of the user.
+	NeverReached
+)
+
+// refusals are the reasons for which a requested release is not installed until the user changes the request.
+var refusals = []string{
+	controlplanev1.UpgradeNotOfferedReason, controlplanev1.UpgradeRiskNotAcceptedReason, controlplanev1.UpgradeRefusedReason,
+	controlplanev1.UnsupportedVersionReason, controlplanev1.VersionChangeNotSupportedReason, controlplanev1.VersionMismatchReason,
+}
+
+// Toward returns how far a Cluster that exists is from a goal, and what the goal waits for.
+func Toward(goal string, c *snapshot.Cluster) (Progress, *Cause) {
+	cause := Cluster(c)
+	if goal == Deleted {
+		if c.DeletionTimestamp == nil {
+			cause.State, cause.Message = Progressing, "The Cluster is not being deleted."
+			cause.Reason, cause.Condition = "", ""
+		}
+		return Pending, &cause
+	}
+	if c.DeletionTimestamp != nil {
+		return NeverReached, &cause
+	}
+	if c.ControlPlane == nil || !isCurrent(c) {
+		return Pending, &cause
+	}
+	if goal == Installed {
+		return towardInstalled(c, &cause)
+	}
+	return towardUpgraded(c, &cause)
+}
+
+// isCurrent reports whether the status of a control plane belongs to the spec that the user has set. In a Cluster with a
+// topology, Cluster API first has to copy the spec of the Cluster to the control plane.
+func isCurrent(c *snapshot.Cluster) bool {
+	if c.ControlPlane.Status.ObservedGeneration != c.ControlPlane.Generation {
+		return false
+	}
+	copied := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	return !c.Spec.Topology.IsDefined() || copied != nil && copied.ObservedGeneration == c.Generation &&
+		(copied.Status == metav1.ConditionTrue || !topologyFailures[copied.Reason])
+}
+
+func towardInstalled(c *snapshot.Cluster, cause *Cause) (Progress, *Cause) {
+	status := &c.ControlPlane.Status
+	switch {
+	case meta.IsStatusConditionTrue(status.Conditions, controlplanev1.InstalledCondition) &&
+		meta.IsStatusConditionTrue(status.Conditions, controlplanev1.AvailableCondition):
+		return Reached, cause
+	case status.Installation.Phase == controlplanev1.InstallationFailed && cause.Reason == controlplanev1.InstallationFailedReason:
+		return NeverReached, cause
+	}
+	return Pending, cause
+}
+
+func towardUpgraded(c *snapshot.Cluster, cause *Cause) (Progress, *Cause) {
+	cp := c.ControlPlane
+	upToDate := meta.FindStatusCondition(cp.Status.Conditions, controlplanev1.MachinesUpToDateCondition)
+	switch {
+	case cp.Status.DistributionVersion == cp.Spec.DistributionVersion && cp.Status.Upgrade.DistributionVersion == "" &&
+		meta.IsStatusConditionFalse(cp.Status.Conditions, controlplanev1.RollingOutCondition):
+		return Reached, cause
+	case unmet(upToDate) && slices.Contains(refusals, upToDate.Reason):
+		j := judgment{now: c.Time}
+		object := Object{Kind: snapshot.KindControlPlane, Namespace: cp.Namespace, Name: cp.Name}
+		j.condition(object, upToDate, upToDate.LastTransitionTime)
+		return NeverReached, &j.causes[0]
+	}
+	return Pending, cause
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+)
+
+// Exit codes. They are documented in docs/operations/kubectl-plugin.md.
+const (
+	// exitDone: nothing is left to do, or the wait reached its end.
+	exitDone = 0
+	// exitError: the command failed, or the objects are not readable.
+	exitError = 1
+	// exitProgressing: controllers or hosts work, and no action is required.
+	exitProgressing = 2
+	// exitAttention: the user has to act, or a step takes longer than usual.
+	exitAttention = 3
+)
+
+// version is that of the release, which the linker sets.
+var version = "dev"
+
+// displayName is how a user calls the plugin.
+const displayName = "kubectl openshift-agent"
+
+// exitCode ends the program with a code. The command has written its output.
+type exitCode int
+
+// Error implements error.
+func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// exitFor returns the exit code of a state.
+func exitFor(s judge.State) error {
+	switch {
+	case s == judge.Ready:
+		return nil
+	case s == judge.Unknown:
+		return exitCode(exitError)
+	case s.NeedsAttention():
+		return exitCode(exitAttention)
+	}
+	return exitCode(exitProgressing)
+}
+
+// hub is the management cluster of the user's kubeconfig.
+type hub struct {
+	client.Reader
+	// namespace is that of the flags or of the context.
+	namespace string
+}
+
+// connect returns the management cluster that the flags select.
+func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
+	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return nil, err
+	}
+	config, err := flags.ToRESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	config.WarningHandler = rest.NoWarnings{}
+	mapper, err := flags.ToRESTMapper()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := reader.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
+	}
+	return &hub{Reader: api, namespace: namespace}, nil
+}
+
+// plugin is what the commands have in common.
+type plugin struct {
+	streams genericiooptions.IOStreams
+	clock   clock.WithTicker
+	flags   *genericclioptions.ConfigFlags
+	connect func() (*hub, error)
+}
+
+// run runs a command and returns its exit code.
+func run(ctx context.Context, p *plugin, args []string) int {
+	root := p.command()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exitCode
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &code):
+		return int(code)
+	}
+	fmt.Fprintln(p.streams.ErrOut, "error:", err)
+	return exitError
+}
+
+func (p *plugin) command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-openshift_agent",
+		Short: "Show and explain clusters of the OpenShift agent providers",
+		Long: "Show and explain clusters of the OpenShift agent providers.\n\n" +
+			"The commands read the objects of the management cluster with your rights, and no Secrets. They change nothing.",
+		Version:       version,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName},
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(p.streams.In)
+	root.SetOut(p.streams.Out)
+	root.SetErr(p.streams.ErrOut)
+	p.flags.AddFlags(root.PersistentFlags())
+	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand())
+	return root
+}
+
+// read reads one cluster.
+func (p *plugin) read(ctx context.Context, h *hub, name string) (*snapshot.Cluster, error) {
+	s, err := reader.Read(ctx, h, reader.Scope{Namespace: h.namespace, Cluster: name}, p.clock.Now())
+	if err != nil {
+		return nil, err
+	}
+	return s.All()[0], nil
+}
+
+// completionTimeout is how long a shell waits for names.
+const completionTimeout = 5 * time.Second
+
+// completeClusters completes the name of a Cluster.
+func (p *plugin) completeClusters(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	h, err := p.connect()
+	if len(args) > 0 || err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), completionTimeout)
+	defer cancel()
+	names, err := reader.Names(ctx, h, h.namespace)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// keyIn returns the key of an object in the namespace of the user.
+func (h *hub) keyIn(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: h.namespace, Name: name}
+}

@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clocktesting "k8s.io/utils/clock/testing"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+)
+
+var now = time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
+
+// world is a management cluster with Cluster lab/ha, which a test changes.
+type world struct {
+	Gomega
+	client.Client
+	clock    *clocktesting.FakeClock
+	out, err bytes.Buffer
+}
+
+func newWorld(t *testing.T, funcs interceptor.Funcs) *world {
+	t.Helper()
+	g := NewWithT(t)
+	scheme, err := reader.NewScheme()
+	g.Expect(err).NotTo(HaveOccurred())
+	created := metav1.NewTime(now.Add(-time.Hour))
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "ha", CreationTimestamp: created}}
+	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: controlplanev1.GroupVersion.Group, Kind: snapshot.KindControlPlane, Name: "ha",
+	}
+	cluster.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True", Reason: "Available", LastTransitionTime: created}}
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "ha", CreationTimestamp: created}}
+	controlPlane.Spec.DistributionVersion, controlPlane.Status.DistributionVersion = "4.19.3", "4.19.3"
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "lab", Name: "m0", CreationTimestamp: created, Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
+	}}
+	machine.Spec.ClusterName, machine.Status.NodeRef.Name = "ha", "n0"
+	return &world{Gomega: g, clock: clocktesting.NewFakeClock(now), Client: fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(cluster, controlPlane, machine).WithInterceptorFuncs(funcs).Build()}
+}
+
+// run runs a command line in namespace lab and returns its exit code.
+func (w *world) run(ctx context.Context, args ...string) int {
+	w.out.Reset()
+	w.err.Reset()
+	return run(ctx, &plugin{
+		streams: genericiooptions.IOStreams{Out: &w.out, ErrOut: &w.err}, clock: w.clock, flags: genericclioptions.NewConfigFlags(true),
+		connect: func() (*hub, error) { return &hub{Reader: w.Client, namespace: "lab"}, nil },
+	}, args)
+}
+
+// report sets conditions of the control plane.
+func (w *world) report(conditions ...metav1.Condition) {
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{}
+	w.Expect(w.Get(context.Background(), client.ObjectKey{Namespace: "lab", Name: "ha"}, controlPlane)).To(Succeed()) //nolint:usetesting // no test is known
+	controlPlane.Status.Conditions = nil
+	for _, c := range conditions {
+		c.LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
+		controlPlane.Status.Conditions = append(controlPlane.Status.Conditions, c)
+		if c.Reason == controlplanev1.InstallationFailedReason {
+			controlPlane.Status.Installation.Phase = controlplanev1.InstallationFailed
+		}
+	}
+	w.Expect(w.Update(context.Background(), controlPlane)).To(Succeed()) //nolint:usetesting // no test is known
+}
+
+var (
+	installing = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "False", Reason: controlplanev1.InstallingReason, Message: "45%"}
+	failed     = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "False", Reason: controlplanev1.InstallationFailedReason, Message: "Host m0 failed."}
+	installed  = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "True", Reason: controlplanev1.InstalledReason}
+	available  = metav1.Condition{Type: controlplanev1.AvailableCondition, Status: "True", Reason: controlplanev1.AvailableReason}
+)
+
+func TestExitCodeOfWhy(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.Expect(w.run(t.Context(), "why", "ha")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(Equal("Cluster lab/ha is Ready\n\nRead from:  Cluster lab/ha\n"))
+
+	w.report(installing)
+	w.Expect(w.run(t.Context(), "why", "ha")).To(Equal(exitProgressing))
+
+	w.report(failed)
+	w.Expect(w.run(t.Context(), "why", "cluster/ha")).To(Equal(exitAttention))
+	w.Expect(w.out.String()).To(And(
+		HavePrefix("Cluster lab/ha is Failed: InstallationFailed\n  Host m0 failed.\n\nWhat to do:\n  The installation failed"),
+		ContainSubstring("which wipes its hosts"),
+		ContainSubstring("https://github.com/openshift-agent/cluster-api-provider-openshift-agent/blob/main/docs/operations/retrying-an-installation.md\n"),
+		HaveSuffix("Condition:  Installed of OpenshiftAssistedControlPlane lab/ha\nRead from:  OpenshiftAssistedControlPlane lab/ha\n"),
+	))
+	w.Expect(w.run(t.Context(), "why", "m0")).To(Equal(exitDone), "the Machine has no problem of its own")
+	w.Expect(w.out.String()).To(HavePrefix("Machine lab/m0 is Ready"))
+}
+
+func TestErrorsOfWhy(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.Expect(w.run(t.Context(), "why", "none")).To(Equal(exitError))
+	w.Expect(w.err.String()).To(Equal("error: namespace lab has neither a Cluster nor a Machine none\n"))
+	w.Expect(w.run(t.Context(), "why", "node/n0")).To(Equal(exitError))
+	w.Expect(w.err.String()).To(ContainSubstring("node is not supported. Name a cluster or a machine"))
+	w.Expect(w.run(t.Context(), "why")).To(Equal(exitError))
+}
+
+func forbidControlPlanes(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, is := object.(*controlplanev1.OpenshiftAssistedControlPlane); is {
+		return apierrors.NewForbidden(schema.GroupResource{Resource: "openshiftassistedcontrolplanes"}, key.Name, errors.New("no"))
+	}
+	return api.Get(ctx, key, object, options...)
+}
+
+func TestHiddenControlPlaneIsNotReady(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{Get: forbidControlPlanes})
+	w.Expect(w.run(t.Context(), "why", "ha")).To(Equal(exitError))
+	w.Expect(w.out.String()).To(ContainSubstring("OpenshiftAssistedControlPlanes are not readable (no permission)."))
+	w.Expect(w.run(t.Context(), "status", "ha")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(ContainSubstring("? OpenshiftAssistedControlPlanes  not readable (no permission)"))
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=installed")).To(Equal(exitError))
+}
+
+func TestOutputForScripts(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.report(failed)
+	w.Expect(w.run(t.Context(), "status", "ha", "-o", "json")).To(Equal(exitDone))
+	status := map[string]any{}
+	w.Expect(json.Unmarshal(w.out.Bytes(), &status)).To(Succeed())
+	w.Expect(status).To(And(HaveKeyWithValue("kind", "ClusterStatus"), HaveKeyWithValue("state", "Failed"), HaveKeyWithValue("name", "ha")))
+
+	w.Expect(w.run(t.Context(), "status", "-A", "-o", "jsonpath={.items[*].cause.reason}")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(Equal("InstallationFailed"))
+	w.Expect(w.run(t.Context(), "why", "ha", "-o", "yaml")).To(Equal(exitAttention))
+	w.Expect(w.out.String()).To(And(HavePrefix("advice: "), ContainSubstring("kind: Cause\n"), ContainSubstring("\nreason: InstallationFailed\n")))
+	w.Expect(w.run(t.Context(), "status", "ha", "-o", "wide")).To(Equal(exitError))
+	w.Expect(w.run(t.Context(), "status", "ha", "-w", "-o", "json")).To(Equal(exitError))
+}
+
+func TestClustersOfANamespace(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.report(installing)
+	w.Expect(w.run(t.Context(), "status")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(Equal("" +
+		"NAMESPACE   NAME   STATE         RELEASE   PROGRESS   MACHINES   FOR   CAUSE\n" +
+		"lab         ha     Progressing   4.19.3               0/0        60s   Installing: 45% (OpenshiftAssistedControlPlane ha)\n"))
+	w.Expect(w.run(t.Context(), "status", "ha", "-A")).To(Equal(exitError))
+}
+
+func TestWaitEndsWithTheInstallation(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.report(installing)
+	code := make(chan int)
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed") }()
+	w.Eventually(w.clock.HasWaiters).Should(BeTrue())
+	w.Consistently(code, 50*time.Millisecond).ShouldNot(Receive())
+	w.report(installed, available)
+	w.Eventually(func() chan int { w.clock.Step(interval); return code }).Should(Receive(Equal(exitDone)))
+	w.Expect(w.out.String()).To(Equal("Cluster lab/ha is installed.\n"))
+	w.Expect(w.err.String()).To(Equal("12:00:00 Progressing: Installing: 45% (OpenshiftAssistedControlPlane ha)\n"))
+}
+
+func TestWaitEndsWithAFailure(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.report(failed)
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=installed")).To(Equal(exitAttention))
+	w.Expect(w.err.String()).To(ContainSubstring("Cluster lab/ha is Failed: InstallationFailed\n  Host m0 failed."))
+	w.Expect(w.out.String()).To(BeEmpty())
+}
+
+func TestWaitEndsAtItsTimeout(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.report(installing)
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=10ms")).To(Equal(exitProgressing))
+	w.Expect(w.err.String()).To(ContainSubstring("Cluster lab/ha is not installed within 10ms."))
+	blocked := installing
+	blocked.Reason = controlplanev1.PullSecretMissingReason
+	w.report(blocked)
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=10ms")).To(Equal(exitAttention))
+}
+
+func TestWaitForDeletion(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.Expect(w.run(t.Context(), "wait", "none", "--for=deleted")).To(Equal(exitDone))
+	w.Expect(w.run(t.Context(), "wait", "none", "--for=installed")).To(Equal(exitError))
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=deleted", "--timeout=10ms")).To(Equal(exitProgressing))
+	w.Expect(w.err.String()).To(ContainSubstring("The Cluster is not being deleted."))
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=gone")).To(Equal(exitError))
+}
+
+func TestWaitContinuesWhileTheHubRestarts(t *testing.T) {
+	requests := 0
+	w := newWorld(t, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if requests++; requests == 1 {
+				return errors.New("connection refused")
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	})
+	requests = 1
+	w.report(installed, available)
+	requests = 0
+	code := make(chan int)
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed") }()
+	w.Eventually(func() chan int { w.clock.Step(interval); return code }).Should(Receive(Equal(exitDone)))
+	w.Expect(w.err.String()).To(ContainSubstring("warning: cannot read Cluster lab/ha: connection refused"))
+}
+
+func TestWatchWritesChanges(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int)
+	go func() { code <- w.run(ctx, "status", "-w") }()
+	w.Eventually(w.clock.HasWaiters).Should(BeTrue())
+	cancel()
+	w.Eventually(code).Should(Receive(Equal(exitDone)), "an interrupt is no error")
+	w.Expect(w.out.String()).To(ContainSubstring("Ready"))
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	for _, args := range [][]string{{"__complete", "status", ""}, {"__complete", "why", ""}, {"__complete", "wait", ""}} {
+		w.Expect(w.run(t.Context(), args...)).To(Equal(exitDone))
+		w.Expect(w.out.String()).To(MatchRegexp(`(?m)^ha$`), "%v", args)
+	}
+	w.Expect(w.run(t.Context(), "__complete", "wait", "ha", "--for", "")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(HavePrefix("installed\nupgraded\ndeleted\n"))
+}
+
+func TestHelpNamesTheCommandOfTheUser(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	w.Expect(w.run(t.Context(), "wait", "--help")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(ContainSubstring("kubectl openshift-agent wait CLUSTER --for installed|upgraded|deleted"))
+}
+
+func TestExitCodeOfEachState(t *testing.T) {
+	g := NewWithT(t)
+	for state, code := range map[judge.State]int{
+		judge.Failed: exitAttention, judge.Blocked: exitAttention, judge.Slow: exitAttention, judge.Unknown: exitError,
+		judge.Paused: exitProgressing, judge.Progressing: exitProgressing,
+	} {
+		g.Expect(exitFor(state)).To(Equal(exitCode(code)), string(state))
+	}
+	g.Expect(exitFor(judge.Ready)).To(Succeed())
+}

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+)
+
+func (p *plugin) waitCommand() *cobra.Command {
+	var goal string
+	var limit time.Duration
+	cmd := &cobra.Command{
+		Use:   "wait CLUSTER --for installed|upgraded|deleted",
+		Short: "Wait until a cluster is installed, upgraded or deleted, or until that fails",
+		Long: "Wait until a cluster is installed, upgraded or deleted. The wait ends earlier, with the cause, if the installation\n" +
+			"or the upgrade fails. New causes are written to the standard error output.\n\n" +
+			"Exit codes:\n  0  reached\n  1  the command failed, or objects are not readable\n" +
+			"  2  not reached within --timeout, but no action is required\n  3  failed, or not reached because an action is required",
+		Example:           "  " + displayName + " wait ha --for installed --timeout 2h",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: p.completeClusters,
+	}
+	cmd.Flags().StringVar(&goal, "for", "", "What to wait for: installed, upgraded or deleted")
+	cmd.Flags().DurationVar(&limit, "timeout", 2*time.Hour, "How long to wait")
+	_ = cmd.MarkFlagRequired("for")
+	_ = cmd.RegisterFlagCompletionFunc("for", cobra.FixedCompletions([]string{judge.Installed, judge.Upgraded, judge.Deleted},
+		cobra.ShellCompDirectiveNoFileComp))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !judge.IsGoal(goal) {
+			return fmt.Errorf("--for %s is not supported. Use installed, upgraded or deleted", goal)
+		}
+		h, err := p.connect()
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), limit, errTimeout)
+		defer cancel()
+		w := waiter{plugin: p, hub: h, cluster: args[0], goal: goal}
+		return w.wait(ctx, limit)
+	}
+	return cmd
+}
+
+var errTimeout = errors.New("the time is over")
+
+// waiter waits until a cluster reaches a goal.
+type waiter struct {
+	*plugin
+	hub           *hub
+	cluster, goal string
+	// last is the cluster when it was last read; shown the cause that was last written.
+	last  *snapshot.Cluster
+	shown string
+}
+
+// wait polls the cluster until it reaches the goal, fails, or the context ends.
+func (w *waiter) wait(ctx context.Context, limit time.Duration) error {
+	ticker := w.clock.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		ended, err := w.step(ctx)
+		if ended {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return w.timeout(ctx, limit)
+		case <-ticker.C():
+		}
+	}
+}
+
+// step reads the cluster once. It returns true if the wait ends.
+func (w *waiter) step(ctx context.Context) (bool, error) {
+	c, err := w.read(ctx, w.hub, w.cluster)
+	switch {
+	case apierrors.IsNotFound(err) && w.goal == judge.Deleted:
+		return true, w.reached()
+	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		return true, err
+	case err != nil:
+		if ctx.Err() == nil { // the management cluster may be restarting
+			fmt.Fprintln(w.streams.ErrOut, "warning:", err)
+		}
+		return false, nil
+	}
+	w.last = c
+	progress, cause := judge.Toward(w.goal, c)
+	switch progress {
+	case judge.Reached:
+		return true, w.reached()
+	case judge.NeverReached:
+		return true, w.explain(cause, exitCode(exitAttention))
+	case judge.Pending:
+	}
+	if cause.State == judge.Unknown {
+		return true, w.explain(cause, exitCode(exitError))
+	}
+	if text := report.Line(cause); text != w.shown {
+		w.shown = text
+		fmt.Fprintf(w.streams.ErrOut, "%s %s\n", w.clock.Now().Format(time.TimeOnly), text)
+	}
+	return false, nil
+}
+
+func (w *waiter) reached() error {
+	_, err := fmt.Fprintf(w.streams.Out, "Cluster %s is %s.\n", w.hub.keyIn(w.cluster), w.goal)
+	return err
+}
+
+// explain writes the cause, and returns the given error.
+func (w *waiter) explain(cause *judge.Cause, end error) error {
+	object := judge.Object{Kind: snapshot.KindCluster, Namespace: w.hub.namespace, Name: w.cluster}
+	return errors.Join(report.WriteCause(w.streams.ErrOut, object, w.last.Time, cause), end)
+}
+
+// timeout returns how the wait ended at its time limit, or when it was interrupted.
+func (w *waiter) timeout(ctx context.Context, limit time.Duration) error {
+	if !errors.Is(context.Cause(ctx), errTimeout) {
+		return errors.New("interrupted")
+	}
+	if w.last == nil {
+		return fmt.Errorf("cluster %s could not be read within %s", w.hub.keyIn(w.cluster), limit)
+	}
+	_, cause := judge.Toward(w.goal, w.last)
+	fmt.Fprintf(w.streams.ErrOut, "Cluster %s is not %s within %s.\n", w.hub.keyIn(w.cluster), w.goal, limit)
+	code := exitProgressing
+	if cause.State.NeedsAttention() {
+		code = exitAttention
+	}
+	return w.explain(cause, exitCode(code))
+}
