@@ -23,6 +23,7 @@ require (
 	github.com/onsi/gomega v1.42.1
 	github.com/openshift-agent/cluster-api-provider-openshift-agent v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api v0.1.0
+	github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance v0.1.0
 	github.com/openshift/api v0.0.0-20260317165824-54a3998d81eb
@@ -200,6 +201,7 @@ replace (
 replace (
 	github.com/openshift-agent/cluster-api-provider-openshift-agent => ../
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api => ../bootstrap/api
+	github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent => ../cmd/kubectl-openshift_agent
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api => ../controlplane/api
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/test/conformance => ./conformance
 )

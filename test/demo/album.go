@@ -23,7 +23,7 @@ type album struct {
 // moment is one that is worth a picture.
 type moment struct {
 	name  string
-	comes func(act, *snapshot) bool
+	comes func(act, *observation) bool
 	taken bool
 }
 
@@ -34,8 +34,8 @@ func newAlbum(dir string) (*album, error) {
 	}
 	lipgloss.SetColorProfile(termenv.ANSI)
 	return &album{dir: dir, moments: []moment{
-		{name: "installing", comes: func(_ act, s *snapshot) bool { return someAreInstalled(s.Machines) }},
-		{name: "installed", comes: func(current act, s *snapshot) bool { return current.done(s) }},
+		{name: "installing", comes: func(_ act, s *observation) bool { return someAreInstalled(s.Machines) }},
+		{name: "installed", comes: func(current act, s *observation) bool { return current.done(s) }},
 	}}, nil
 }
 
@@ -51,7 +51,7 @@ func someAreInstalled(machines []lab.Machine) bool {
 }
 
 // add takes the pictures whose moment has come, each once.
-func (a *album) add(cluster string, current act, s *snapshot) {
+func (a *album) add(cluster string, current act, s *observation) {
 	for i, m := range a.moments {
 		if m.taken || !m.comes(current, s) {
 			continue

@@ -23,8 +23,8 @@ func TestPicturesAreTakenOnceWhenTheirMomentComes(t *testing.T) {
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(lipgloss.ColorProfile()).To(Equal(termenv.ANSI))
 	done := false
-	installation := act{done: func(*snapshot) bool { return done }}
-	s := &snapshot{State: &lab.State{Machines: []lab.Machine{
+	installation := act{done: func(*observation) bool { return done }}
+	s := &observation{State: &lab.State{Machines: []lab.Machine{
 		{Machine: &clusterv1.Machine{}},
 		{Machine: &clusterv1.Machine{}, Agent: &aiv1beta1.Agent{}},
 	}}}
@@ -34,9 +34,9 @@ func TestPicturesAreTakenOnceWhenTheirMomentComes(t *testing.T) {
 	g.Expect(pictures.complete()).To(MatchError(And(ContainSubstring(`"installing"`), ContainSubstring(`"installed"`))))
 
 	s.Machines[1].Agent.Status.DebugInfo.State = aiv1beta1.HostStatusInstalled
-	s.Machines[0].Name = "first"
+	s.tree.Title = "first"
 	pictures.add("demo/ha", installation, s)
-	s.Machines[0].Name = "second"
+	s.tree.Title = "second"
 	pictures.add("demo/ha", installation, s)
 	shown, err := os.ReadFile(filepath.Join(dir, "installing.ansi"))
 	g.Expect(err).NotTo(HaveOccurred())

@@ -12,7 +12,11 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
@@ -22,48 +26,51 @@ type act struct {
 	what    string
 	begin   time.Time
 	timeout time.Duration
-	done    func(*snapshot) bool
+	done    func(*observation) bool
+	// hub is the management cluster, as the kubectl plugin reads it.
+	hub client.Reader
 	// pictures are taken of it, unless nil.
 	pictures *album
+	// record stores the snapshots, unless nil.
+	record *recorder
 }
 
-// look takes a look at the cluster.
-func (a act) look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
-	seen := look(ctx, cluster, s)
+// look reads the cluster once.
+func (a act) look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *observation {
+	seen := &observation{State: s, settled: cluster.Etcd() == nil || cluster.EtcdSettled(ctx) == nil}
+	if read, err := a.readAsPlugin(ctx, cluster); err == nil { // otherwise the Cluster does not exist yet
+		status := report.Of(read.All()[0])
+		seen.tree = report.Tree(status)
+		a.record.add(read, status)
+	}
 	if a.pictures != nil {
 		a.pictures.add(cluster.Key().String(), a, seen)
 	}
 	return seen
 }
 
-// snapshot is a cluster at one time.
-type snapshot struct {
+// readAsPlugin reads the cluster as kubectl openshift-agent status does.
+func (a act) readAsPlugin(ctx context.Context, cluster *lab.Cluster) (*snapshot.Snapshot, error) {
+	return reader.Read(ctx, a.hub, reader.Scope{Namespace: cluster.Namespace, Cluster: cluster.Name, Hosts: true}, time.Now())
+}
+
+// observation is a cluster at one time.
+type observation struct {
 	*lab.State
-	// etcd are the members of etcd, if they exist and answer. settled reports that they are healthy, or that none
-	// exist.
-	etcd    []lab.EtcdMember
+	// tree is what the kubectl plugin shows of the cluster.
+	tree report.Item
+	// settled reports that the members of etcd are healthy, or that none exist.
 	settled bool
 }
 
-func look(ctx context.Context, cluster *lab.Cluster, s *lab.State) *snapshot {
-	if cluster.Etcd() == nil {
-		return &snapshot{State: s, settled: true}
-	}
-	members, err := cluster.EtcdMembers(ctx)
-	if err != nil { // there are none yet, or too few
-		return &snapshot{State: s}
-	}
-	return &snapshot{State: s, etcd: members, settled: cluster.EtcdSettled(ctx) == nil}
-}
-
 // without reports whether a Machine was replaced, and all has settled.
-func (s *snapshot) without(gone lab.Machine) bool {
+func (s *observation) without(gone lab.Machine) bool {
 	return s.Available() && s.settled && !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.UID == gone.UID })
 }
 
 // runs reports whether the cluster was upgraded to a release, all Machines have its Kubernetes version, and all has
 // settled.
-func (s *snapshot) runs(release, version string) bool {
+func (s *observation) runs(release, version string) bool {
 	return s.Available() && s.settled && s.ControlPlane != nil && s.ControlPlane.Status.DistributionVersion == release &&
 		!slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Spec.Version != version }) &&
 		meta.IsStatusConditionFalse(s.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
@@ -107,22 +114,22 @@ func followPlainly(ctx context.Context, cluster *lab.Cluster, a act, out io.Writ
 	shown := map[string]string{}
 	return cluster.Wait(ctx, a.what, func(s *lab.State) bool {
 		seen := a.look(ctx, cluster, s)
-		changes(out, shown, treeOf(seen))
+		changes(out, shown, seen.tree)
 		return a.done(seen)
 	})
 }
 
 // changes writes what is new in a tree and remembers it.
-func changes(out io.Writer, shown map[string]string, i item) {
-	text := i.state
-	if i.waits != "" && !i.done {
-		text += " [" + i.waits + "]"
+func changes(out io.Writer, shown map[string]string, i report.Item) {
+	text := i.Text
+	if i.Problem != "" {
+		text += " [" + i.Problem + "]"
 	}
-	if text != "" && shown[i.title] != text {
-		shown[i.title] = text
-		fmt.Fprintf(out, "%s %s: %s\n", time.Now().Format("15:04:05.000"), i.title, text)
+	if text != "" && shown[i.Title] != text {
+		shown[i.Title] = text
+		fmt.Fprintf(out, "%s %s: %s\n", time.Now().Format("15:04:05.000"), i.Title, text)
 	}
-	for _, child := range i.children {
+	for _, child := range i.Children {
 		changes(out, shown, child)
 	}
 }

@@ -24,7 +24,9 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/program"
@@ -48,6 +50,8 @@ type options struct {
 	dir     string
 	// pictures is the folder for pictures of the live view; none are taken when empty.
 	pictures string
+	// record is the folder for the objects of the cluster at each change of its state; none are stored when empty.
+	record string
 }
 
 func parseOptions() options {
@@ -64,6 +68,7 @@ func parseOptions() options {
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
 	flag.StringVar(&o.pictures, "pictures", "", "folder for pictures of the live view, as text with escape sequences (see make pictures)")
+	flag.StringVar(&o.record, "record", "", "folder for the objects of the cluster at each change of its state, for tests of the kubectl plugin")
 	flag.Parse()
 	return o
 }
@@ -91,7 +96,15 @@ func run(ctx context.Context, o options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := play(ctx, cluster, o, begin); err != nil {
+	hub, err := connect(l)
+	if err != nil {
+		return "", err
+	}
+	installation := act{
+		what: "available", begin: begin, timeout: o.timeout, done: func(s *observation) bool { return s.Available() },
+		hub: hub, record: newRecorder(o.record),
+	}
+	if err := play(ctx, cluster, o, installation); err != nil {
 		err = fmt.Errorf("%w\nlogs: %s", err, l.Dir())
 		if o.keep && ctx.Err() == nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -128,17 +141,25 @@ func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
 	return l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
 }
 
+// connect returns a client for the kinds that the kubectl plugin reads.
+func connect(l *lab.Lab) (client.Client, error) {
+	scheme, err := reader.NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	return client.New(l.Env.Config(), client.Options{Scheme: scheme})
+}
+
 // play shows the installation, and what follows it.
-func play(ctx context.Context, cluster *lab.Cluster, o options, begin time.Time) error {
-	available := act{what: "available", begin: begin, timeout: o.timeout, done: func(s *snapshot) bool { return s.Available() }}
-	if err := followWithPictures(ctx, cluster, available, o.pictures); err != nil {
+func play(ctx context.Context, cluster *lab.Cluster, o options, installation act) error {
+	if err := followWithPictures(ctx, cluster, installation, o.pictures); err != nil {
 		return err
 	}
 	state, err := cluster.State(ctx)
 	if err != nil {
 		return err
 	}
-	next := act{begin: time.Now(), timeout: o.timeout}
+	next := act{begin: time.Now(), timeout: o.timeout, hub: installation.hub, record: installation.record}
 	switch o.sample {
 	case replace:
 		err = replaceMaster(ctx, cluster, state.Machines[0], &next)
@@ -172,7 +193,7 @@ func followWithPictures(ctx context.Context, cluster *lab.Cluster, a act, folder
 // replaceMaster deletes a master, in whose place another comes.
 func replaceMaster(ctx context.Context, cluster *lab.Cluster, master lab.Machine, next *act) error {
 	fmt.Printf("\nkubectl -n %s delete machine %s    # it runs on Node %s\n\n", namespace, master.Name, master.Status.NodeRef.Name)
-	next.what, next.done = "replaced", func(s *snapshot) bool { return s.without(master) }
+	next.what, next.done = "replaced", func(s *observation) bool { return s.without(master) }
 	return cluster.DeleteMachine(ctx, master)
 }
 
@@ -187,7 +208,7 @@ func upgradeCluster(ctx context.Context, cluster *lab.Cluster, state *lab.State,
 	}
 	fmt.Printf("\n# In Cluster %s: topology.version %s, variables distributionVersion %s and upgradeChannel %s\n\n", state.Cluster.Name,
 		version, release, channel)
-	next.what, next.done = "upgraded", func(s *snapshot) bool { return s.runs(release, version) }
+	next.what, next.done = "upgraded", func(s *observation) bool { return s.runs(release, version) }
 	return cluster.ChangeTopology(ctx, func(topology *clusterv1.Topology) error {
 		return lab.RequestRelease(topology, version, release, channel)
 	})
@@ -198,7 +219,8 @@ func linger(ctx context.Context, l *lab.Lab, kubeconfig string) {
 	fmt.Printf("\nEverything keeps running until Ctrl-C. In another terminal:\n\n"+
 		"  export KUBECONFIG=%s\n"+
 		"  kubectl -n %s get clusters,oacp,machines,oac,bmh,infraenvs,agents,agentclusterinstalls\n"+
-		"  kubectl -n %s describe oacp\n", l.Env.Kubeconfig(), namespace, namespace)
+		"  kubectl -n %s describe oacp\n"+
+		"  make build && bin/kubectl-openshift_agent -n %s status\n", l.Env.Kubeconfig(), namespace, namespace, namespace)
 	if kubeconfig != "" {
 		fmt.Printf("  kubectl --kubeconfig %s get nodes,clusterversion,clusteroperators\n", kubeconfig)
 	}

@@ -9,6 +9,8 @@ import (
 	"github.com/charmbracelet/lipgloss"
 	"github.com/charmbracelet/lipgloss/tree"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -25,7 +27,7 @@ type view struct {
 	name  string
 	act   act
 	bar   progress.Model
-	state *snapshot
+	state *observation
 	end   time.Time
 }
 
@@ -49,7 +51,7 @@ func (v view) Init() tea.Cmd { return nextTick() }
 // Update implements tea.Model.
 func (v view) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := message.(type) {
-	case *snapshot:
+	case *observation:
 		v.state = m
 		if v.act.done(m) {
 			v.end = time.Now()
@@ -70,7 +72,7 @@ func (v view) View() string {
 	if v.state == nil {
 		return head
 	}
-	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state.State)), branch(treeOf(v.state)))
+	return fmt.Sprintf("\n%s%s\n\n%s\n", head, v.bar.ViewAs(percentage(v.state.State)), branch(v.state.tree))
 }
 
 // percentage is how much of the installation is done, from 0 to 1.
@@ -82,16 +84,18 @@ func percentage(s *lab.State) float64 {
 }
 
 // branch draws an item and what is below it.
-func branch(i item) *tree.Tree {
-	label := titleStyle.Render(i.title) + " " + stateStyle.Render(i.state)
-	switch {
-	case i.done:
-		label = doneStyle.Render("✓ ") + label
-	case i.waits != "":
-		label += "\n" + waitStyle.Render("  "+i.waits)
+func branch(i report.Item) *tree.Tree {
+	label := titleStyle.Render(i.Title) + " " + stateStyle.Render(i.Text)
+	if i.State == judge.Ready {
+		label = doneStyle.Render(report.Mark(i.State)+" ") + label
+	} else {
+		label += faintStyle.Render(" " + i.Age)
+	}
+	if i.Problem != "" {
+		label += "\n" + waitStyle.Render("  "+i.Problem)
 	}
 	t := tree.Root(label)
-	for _, child := range i.children {
+	for _, child := range i.Children {
 		t.Child(branch(child))
 	}
 	return t
