@@ -69,12 +69,12 @@ func TestCommandsOfDocuments(t *testing.T) {
 }
 
 // endless are commands that end with an event, which never happens here. An error in their arguments is reported
-// immediately.
-var endless = regexp.MustCompile(`^kubectl wait | --watch`)
+// immediately. kubectl openshift-agent wait ends with the exit code 3 if another document has deleted its Cluster.
+var endless = regexp.MustCompile(`^kubectl (?:openshift-agent )?wait | --watch`)
 
 // reading are commands that change nothing.
-var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A ` +
-	`)*(?:get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
+var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A |openshift-agent ` +
+	`)*(?:status|why|get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
 
 // changes reports whether a command may change what others find.
 func changes(command string) bool { return !reading.MatchString(command) }
@@ -83,7 +83,7 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 	g := NewWithT(t)
 	for _, command := range []string{
 		"kubectl get machines", "kubectl -n hub describe cluster c", "oc get nodes # all",
-		"kubectl wait cluster/c --for=condition=Available",
+		"kubectl wait cluster/c --for=condition=Available", "kubectl openshift-agent status c",
 	} {
 		g.Expect(changes(command)).To(BeFalse(), command)
 	}
@@ -103,7 +103,7 @@ func script(commands []string) string {
 	for _, command := range commands {
 		if endless.MatchString(command) {
 			command, _, _ = strings.Cut(command, " #")
-			command = fmt.Sprintf("timeout %.0f %s || [ $? = 124 ]", watched.Seconds(), command)
+			command = fmt.Sprintf("timeout %.0f %s || case $? in 124|3) ;; *) exit 1 ;; esac", watched.Seconds(), command)
 		}
 		lines.WriteString(command + "\n")
 	}
@@ -125,6 +125,10 @@ func openTerminal(t *testing.T) *terminal {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.Symlink(program, filepath.Join(programs, name))).To(Succeed())
 	}
+	plugin := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(programs, "kubectl-openshift_agent"), ".")
+	plugin.Dir = filepath.Join(builder.Root(), "cmd", "kubectl-openshift_agent")
+	out, err := plugin.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	hub, err := env.Start(t.Context(), env.Options{
 		Dir: filepath.Join(builder.Root(), "_artifacts", "docs"), Out: os.Stdout, LeaveSignals: true,
 		Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
@@ -150,7 +154,7 @@ func openTerminal(t *testing.T) *terminal {
 	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0",
 		"REGISTRY=registry.example.com/openshift-agent", "OUT="+filepath.Join(terminal.folder, "out"))
 	release.Dir = builder.Root()
-	out, err := release.CombinedOutput()
+	out, err = release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	for _, provider := range []string{"bootstrap", "control-plane"} {
 		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | "+
