@@ -1,5 +1,5 @@
 // Command kubectl-openshift_agent is the kubectl plugin of the providers: kubectl openshift-agent. It shows the clusters
-// of a management cluster, names the first cause of a problem, and waits for the end of an installation, an upgrade or a
+// of a management cluster and names the first cause of a problem. It waits for the end of an installation, an upgrade or a
 // deletion. It only reads the management cluster. It reads no Secrets.
 package main
 
@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/term"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/utils/clock"
@@ -19,11 +20,16 @@ import (
 func main() {
 	log.SetLogger(logr.Discard()) // the client would complain about a missing logger
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	flags := genericclioptions.NewConfigFlags(true)
-	code := run(ctx, &plugin{
-		streams: genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
+	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	flags := genericclioptions.NewConfigFlags(true).WithWrapConfigFn(limitResponses)
+	p := &plugin{
+		streams: genericiooptions.IOStreams{In: os.Stdin, Out: screen{os.Stdout}, ErrOut: screen{os.Stderr}},
 		clock:   clock.RealClock{}, flags: flags, connect: func() (*hub, error) { return connect(flags) },
-	}, os.Args[1:])
+	}
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		p.terminal = os.Stdout
+	}
+	code := run(ctx, p, os.Args[1:])
 	stop()
 	os.Exit(code)
 }

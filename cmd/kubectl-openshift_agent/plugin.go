@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,6 +19,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // Exit codes. They are documented in docs/operations/kubectl-plugin.md.
@@ -27,7 +30,7 @@ const (
 	exitError = 1
 	// exitProgressing: controllers or hosts work, and no action is required.
 	exitProgressing = 2
-	// exitAttention: the user has to act, or a step takes longer than usual.
+	// exitAttention: the user has to act, a step takes longer than usual, or a pause blocks all steps.
 	exitAttention = 3
 )
 
@@ -63,6 +66,17 @@ type hub struct {
 	namespace string
 }
 
+// maxResponse is the size of one response of the API server, in bytes. A page of 200 Agents takes about 10 MiB.
+const maxResponse = 256 << 20
+
+// limitResponses limits the responses of the API server.
+func limitResponses(config *rest.Config) *rest.Config {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return bound.LimitBodies(next, func(*http.Response) int64 { return maxResponse })
+	})
+	return config
+}
+
 // connect returns the management cluster that the flags select.
 func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 	namespace, _, err := flags.ToRawKubeConfigLoader().Namespace()
@@ -91,10 +105,13 @@ func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 
 // plugin is what the commands have in common.
 type plugin struct {
+	// streams escape what controls a terminal.
 	streams genericiooptions.IOStreams
-	clock   clock.WithTicker
-	flags   *genericclioptions.ConfigFlags
-	connect func() (*hub, error)
+	// terminal is the terminal of the output. It is nil if the output is no terminal.
+	terminal io.Writer
+	clock    clock.WithTicker
+	flags    *genericclioptions.ConfigFlags
+	connect  func() (*hub, error)
 }
 
 // run runs a command and returns its exit code.

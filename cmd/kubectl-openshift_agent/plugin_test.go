@@ -5,13 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -47,7 +50,7 @@ func newWorld(t *testing.T, funcs interceptor.Funcs) *world {
 		APIGroup: controlplanev1.GroupVersion.Group, Kind: snapshot.KindControlPlane, Name: "ha",
 	}
 	cluster.Status.Conditions = []metav1.Condition{{Type: "Available", Status: "True", Reason: "Available", LastTransitionTime: created}}
-	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "ha", CreationTimestamp: created}}
+	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: cluster.ObjectMeta}
 	controlPlane.Spec.DistributionVersion, controlPlane.Status.DistributionVersion = "4.19.3", "4.19.3"
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "lab", Name: "m0", CreationTimestamp: created, Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
@@ -69,8 +72,9 @@ func (w *world) run(ctx context.Context, args ...string) int {
 
 // report sets conditions of the control plane.
 func (w *world) report(conditions ...metav1.Condition) {
+	ctx := context.Background() //nolint:usetesting // no test is known
 	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{}
-	w.Expect(w.Get(context.Background(), client.ObjectKey{Namespace: "lab", Name: "ha"}, controlPlane)).To(Succeed()) //nolint:usetesting // no test is known
+	w.Expect(w.Get(ctx, client.ObjectKey{Namespace: "lab", Name: "ha"}, controlPlane)).To(Succeed())
 	controlPlane.Status.Conditions = nil
 	for _, c := range conditions {
 		c.LastTransitionTime = metav1.NewTime(now.Add(-time.Minute))
@@ -79,15 +83,19 @@ func (w *world) report(conditions ...metav1.Condition) {
 			controlPlane.Status.Installation.Phase = controlplanev1.InstallationFailed
 		}
 	}
-	w.Expect(w.Update(context.Background(), controlPlane)).To(Succeed()) //nolint:usetesting // no test is known
+	w.Expect(w.Update(ctx, controlPlane)).To(Succeed())
 }
 
 var (
-	installing = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "False", Reason: controlplanev1.InstallingReason, Message: "45%"}
-	failed     = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "False", Reason: controlplanev1.InstallationFailedReason, Message: "Host m0 failed."}
+	installing = notInstalled(controlplanev1.InstallingReason, "45%")
+	failed     = notInstalled(controlplanev1.InstallationFailedReason, "Host m0 failed.")
 	installed  = metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "True", Reason: controlplanev1.InstalledReason}
 	available  = metav1.Condition{Type: controlplanev1.AvailableCondition, Status: "True", Reason: controlplanev1.AvailableReason}
 )
+
+func notInstalled(reason, message string) metav1.Condition {
+	return metav1.Condition{Type: controlplanev1.InstalledCondition, Status: "False", Reason: reason, Message: message}
+}
 
 func TestExitCodeOfWhy(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
@@ -118,15 +126,9 @@ func TestErrorsOfWhy(t *testing.T) {
 	w.Expect(w.run(t.Context(), "why")).To(Equal(exitError))
 }
 
-func forbidControlPlanes(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-	if _, is := object.(*controlplanev1.OpenshiftAssistedControlPlane); is {
-		return apierrors.NewForbidden(schema.GroupResource{Resource: "openshiftassistedcontrolplanes"}, key.Name, errors.New("no"))
-	}
-	return api.Get(ctx, key, object, options...)
-}
-
 func TestHiddenControlPlaneIsNotReady(t *testing.T) {
-	w := newWorld(t, interceptor.Funcs{Get: forbidControlPlanes})
+	forbidden := apierrors.NewForbidden(schema.GroupResource{Resource: "openshiftassistedcontrolplanes"}, "ha", errors.New("no"))
+	w := newWorld(t, failing[*controlplanev1.OpenshiftAssistedControlPlane](forbidden))
 	w.Expect(w.run(t.Context(), "why", "ha")).To(Equal(exitError))
 	w.Expect(w.out.String()).To(ContainSubstring("OpenshiftAssistedControlPlanes are not readable (no permission)."))
 	w.Expect(w.run(t.Context(), "status", "ha")).To(Equal(exitDone))
@@ -145,7 +147,8 @@ func TestOutputForScripts(t *testing.T) {
 	w.Expect(w.run(t.Context(), "status", "-A", "-o", "jsonpath={.items[*].cause.reason}")).To(Equal(exitDone))
 	w.Expect(w.out.String()).To(Equal("InstallationFailed"))
 	w.Expect(w.run(t.Context(), "why", "ha", "-o", "yaml")).To(Equal(exitAttention))
-	w.Expect(w.out.String()).To(And(HavePrefix("advice: "), ContainSubstring("kind: Cause\n"), ContainSubstring("\nreason: InstallationFailed\n")))
+	w.Expect(w.out.String()).To(HavePrefix("advice: "))
+	w.Expect(w.out.String()).To(And(ContainSubstring("kind: Cause\n"), ContainSubstring("\nreason: InstallationFailed\n")))
 	w.Expect(w.run(t.Context(), "status", "ha", "-o", "wide")).To(Equal(exitError))
 	w.Expect(w.run(t.Context(), "status", "ha", "-w", "-o", "json")).To(Equal(exitError))
 }
@@ -156,7 +159,7 @@ func TestClustersOfANamespace(t *testing.T) {
 	w.Expect(w.run(t.Context(), "status")).To(Equal(exitDone))
 	w.Expect(w.out.String()).To(Equal("" +
 		"NAMESPACE   NAME   STATE         RELEASE   PROGRESS   MACHINES   FOR   CAUSE\n" +
-		"lab         ha     Progressing   4.19.3               0/0        60s   Installing: 45% (OpenshiftAssistedControlPlane ha)\n"))
+		"lab         ha     Progressing   4.19.3               0/1        60s   Installing: 45% (OpenshiftAssistedControlPlane ha)\n"))
 	w.Expect(w.run(t.Context(), "status", "ha", "-A")).To(Equal(exitError))
 }
 
@@ -195,10 +198,99 @@ func TestWaitEndsAtItsTimeout(t *testing.T) {
 func TestWaitForDeletion(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
 	w.Expect(w.run(t.Context(), "wait", "none", "--for=deleted")).To(Equal(exitDone))
+	w.Expect(w.out.String()).To(Equal("Cluster lab/none does not exist.\n"), "the name may be wrong")
 	w.Expect(w.run(t.Context(), "wait", "none", "--for=installed")).To(Equal(exitError))
-	w.Expect(w.run(t.Context(), "wait", "ha", "--for=deleted", "--timeout=10ms")).To(Equal(exitProgressing))
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=deleted", "--timeout=10ms")).To(Equal(exitAttention))
 	w.Expect(w.err.String()).To(ContainSubstring("The Cluster is not being deleted."))
 	w.Expect(w.run(t.Context(), "wait", "ha", "--for=gone")).To(Equal(exitError))
+	w.Expect(w.run(t.Context(), "wait", "ha", "--for=deleted", "--timeout=0s")).To(Equal(exitError))
+	w.Expect(w.err.String()).To(Equal("error: --timeout must be positive\n"))
+}
+
+func TestDeletionEndsBeforeAClusterOfTheSameName(t *testing.T) {
+	reads := 0
+	w := newWorld(t, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			err := api.Get(ctx, key, object, options...)
+			if _, is := object.(*clusterv1.Cluster); is {
+				reads++
+				object.SetUID(types.UID([]string{"old", "new"}[min(reads, 2)-1]))
+			}
+			return err
+		},
+	})
+	code := make(chan int)
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=deleted") }()
+	w.Eventually(func() chan int { w.clock.Step(interval); return code }).Should(Receive(Equal(exitDone)))
+	w.Expect(w.out.String()).To(Equal("Cluster lab/ha is deleted.\n"))
+}
+
+// failing returns an API that fails to read objects of one type.
+func failing[T client.Object](err error) interceptor.Funcs {
+	return interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(T); is {
+				return err
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	}
+}
+
+// No failure of a request may look like the goal.
+func TestFailedRequestsAreNoSuccess(t *testing.T) {
+	noKind := &meta.NoKindMatchError{GroupKind: schema.GroupKind{Kind: snapshot.KindCluster}}
+	notServed := apierrors.NewGenericServerResponse(http.StatusNotFound, "get", schema.GroupResource{Resource: "clusters"}, "ha", "", 0, true)
+	refused := errors.New("connection refused")
+	for situation, tc := range map[string]struct {
+		funcs   interceptor.Funcs
+		args    []string
+		message string
+	}{
+		"kind not served, as by a proxy": {
+			failing[*clusterv1.Cluster](notServed), []string{"wait", "ha", "--for=deleted", "--timeout=10ms"}, "warning: cannot read Cluster lab/ha",
+		},
+		"kind does not exist":     {failing[*clusterv1.Cluster](noKind), []string{"wait", "ha", "--for=deleted"}, "no matches for kind"},
+		"why without Cluster API": {failing[*clusterv1.Cluster](noKind), []string{"why", "ha"}, "no matches for kind"},
+		"hub without answer": {
+			failing[*clusterv1.Cluster](refused), []string{"wait", "ha", "--for=deleted", "--timeout=10ms"}, "could not be read within 10ms",
+		},
+		"control plane without answer": {
+			failing[*controlplanev1.OpenshiftAssistedControlPlane](refused), []string{"wait", "ha", "--for=installed", "--timeout=10ms"},
+			"Cluster lab/ha is not installed within 10ms.\nCluster lab/ha is Unknown\n  The cause is unknown: " +
+				"OpenshiftAssistedControlPlanes are not readable (connection refused).",
+		},
+		"why with a control plane without answer": {
+			failing[*controlplanev1.OpenshiftAssistedControlPlane](refused), []string{"why", "ha"}, "",
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			w := newWorld(t, tc.funcs)
+			w.Expect(w.run(t.Context(), tc.args...)).To(Equal(exitError))
+			w.Expect(w.err.String()).To(ContainSubstring(tc.message))
+			w.Expect(w.out.String()).NotTo(Or(ContainSubstring("deleted"), ContainSubstring("Ready")))
+		})
+	}
+}
+
+// The state that was read before the hub became unreachable may not be the current one.
+func TestOutdatedStateIsNotReportedAtTheTimeout(t *testing.T) {
+	reads := 0
+	w := newWorld(t, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*clusterv1.Cluster); is {
+				if reads++; reads > 1 {
+					return errors.New("connection refused")
+				}
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	})
+	code := make(chan int)
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=300ms") }()
+	w.Eventually(func() chan int { w.clock.Step(interval); return code }).Should(Receive(Equal(exitError)))
+	w.Expect(w.err.String()).To(HaveSuffix(
+		"error: cluster lab/ha is not known to be installed within 300ms: cannot read Cluster lab/ha: connection refused\n"))
 }
 
 func TestWaitContinuesWhileTheHubRestarts(t *testing.T) {
@@ -251,7 +343,7 @@ func TestExitCodeOfEachState(t *testing.T) {
 	g := NewWithT(t)
 	for state, code := range map[judge.State]int{
 		judge.Failed: exitAttention, judge.Blocked: exitAttention, judge.Slow: exitAttention, judge.Unknown: exitError,
-		judge.Paused: exitProgressing, judge.Progressing: exitProgressing,
+		judge.Paused: exitAttention, judge.Progressing: exitProgressing,
 	} {
 		g.Expect(exitFor(state)).To(Equal(exitCode(code)), string(state))
 	}

@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
@@ -28,7 +26,8 @@ func (p *plugin) statusCommand() *cobra.Command {
 		Short: "Show a cluster as a tree, or one line for each cluster",
 		Long: "Show the tree of a cluster: Cluster, control plane, etcd members, upgrade, Machines, hosts, Agents and Nodes.\n" +
 			"Without a name, show one line for each cluster. Clusters that need attention come first.",
-		Example:           "  " + displayName + " status ha\n  " + displayName + " status -A\n  " + displayName + " status ha -o jsonpath='{.cause.message}'",
+		Example: "  " + displayName + " status ha\n  " + displayName + " status -A\n  " + displayName +
+			" status ha -o jsonpath='{.cause.message}'",
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: p.completeClusters,
 	}
@@ -85,9 +84,9 @@ func (p *plugin) show(ctx context.Context, h *hub, scope reader.Scope, o output,
 
 // watch shows changes until the context ends. On a terminal it replaces the text.
 func (p *plugin) watch(ctx context.Context, show func(io.Writer) error) error {
-	separator := []byte("\n")
-	if file, isFile := p.streams.Out.(*os.File); isFile && term.IsTerminal(int(file.Fd())) {
-		separator = []byte(clearScreen)
+	separator, screen := "\n", p.streams.Out
+	if p.terminal != nil {
+		separator, screen = clearScreen, p.terminal
 	}
 	ticker := p.clock.NewTicker(interval)
 	defer ticker.Stop()
@@ -99,7 +98,10 @@ func (p *plugin) watch(ctx context.Context, show func(io.Writer) error) error {
 		}
 		if !bytes.Equal(shown, text.Bytes()) {
 			shown = bytes.Clone(text.Bytes())
-			if _, err := p.streams.Out.Write(append(bytes.Clone(separator), shown...)); err != nil {
+			if _, err := io.WriteString(screen, separator); err != nil {
+				return err
+			}
+			if _, err := p.streams.Out.Write(shown); err != nil {
 				return err
 			}
 		}

@@ -8,8 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 )
@@ -23,7 +25,8 @@ func (p *plugin) waitCommand() *cobra.Command {
 		Long: "Wait until a cluster is installed, upgraded or deleted. The wait ends earlier, with the cause, if the installation\n" +
 			"or the upgrade fails. New causes are written to the standard error output.\n\n" +
 			"Exit codes:\n  0  reached\n  1  the command failed, or objects are not readable\n" +
-			"  2  not reached within --timeout, but no action is required\n  3  failed, or not reached because an action is required",
+			"  2  not reached within --timeout, but no action is required\n" +
+			"  3  failed, or not reached because an action is required or a step takes longer than usual",
 		Example:           "  " + displayName + " wait ha --for installed --timeout 2h",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeClusters,
@@ -36,6 +39,9 @@ func (p *plugin) waitCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if !judge.IsGoal(goal) {
 			return fmt.Errorf("--for %s is not supported. Use installed, upgraded or deleted", goal)
+		}
+		if limit <= 0 {
+			return errors.New("--timeout must be positive")
 		}
 		h, err := p.connect()
 		if err != nil {
@@ -56,9 +62,10 @@ type waiter struct {
 	*plugin
 	hub           *hub
 	cluster, goal string
-	// last is the cluster when it was last read; shown the cause that was last written.
-	last  *snapshot.Cluster
-	shown string
+	// last is the cluster when it was last read; failed is why the latest read failed, shown the cause that was last written.
+	last   *snapshot.Cluster
+	failed error
+	shown  string
 }
 
 // wait polls the cluster until it reaches the goal, fails, or the context ends.
@@ -82,17 +89,20 @@ func (w *waiter) wait(ctx context.Context, limit time.Duration) error {
 func (w *waiter) step(ctx context.Context) (bool, error) {
 	c, err := w.read(ctx, w.hub, w.cluster)
 	switch {
-	case apierrors.IsNotFound(err) && w.goal == judge.Deleted:
+	case reader.IsAbsent(err) && w.goal == judge.Deleted:
 		return true, w.reached()
-	case apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case reader.IsAbsent(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err), meta.IsNoMatchError(err):
 		return true, err
 	case err != nil:
 		if ctx.Err() == nil { // the management cluster may be restarting
+			w.failed = err
 			fmt.Fprintln(w.streams.ErrOut, "warning:", err)
 		}
 		return false, nil
+	case w.goal == judge.Deleted && w.last != nil && w.last.UID != c.UID:
+		return true, w.reached() // a Cluster of the same name was created since
 	}
-	w.last = c
+	w.last, w.failed = c, nil
 	progress, cause := judge.Toward(w.goal, c)
 	switch progress {
 	case judge.Reached:
@@ -101,7 +111,7 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 		return true, w.explain(cause, exitCode(exitAttention))
 	case judge.Pending:
 	}
-	if cause.State == judge.Unknown {
+	if cause.State == judge.Unknown && !c.MayBeReadLater() {
 		return true, w.explain(cause, exitCode(exitError))
 	}
 	if text := report.Line(cause); text != w.shown {
@@ -112,7 +122,11 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 }
 
 func (w *waiter) reached() error {
-	_, err := fmt.Fprintf(w.streams.Out, "Cluster %s is %s.\n", w.hub.keyIn(w.cluster), w.goal)
+	state := "is " + w.goal
+	if w.goal == judge.Deleted && w.last == nil {
+		state = "does not exist" // the name may be wrong
+	}
+	_, err := fmt.Fprintf(w.streams.Out, "Cluster %s %s.\n", w.hub.keyIn(w.cluster), state)
 	return err
 }
 
@@ -130,11 +144,14 @@ func (w *waiter) timeout(ctx context.Context, limit time.Duration) error {
 	if w.last == nil {
 		return fmt.Errorf("cluster %s could not be read within %s", w.hub.keyIn(w.cluster), limit)
 	}
+	if w.failed != nil {
+		return fmt.Errorf("cluster %s is not known to be %s within %s: %w", w.hub.keyIn(w.cluster), w.goal, limit, w.failed)
+	}
 	_, cause := judge.Toward(w.goal, w.last)
 	fmt.Fprintf(w.streams.ErrOut, "Cluster %s is not %s within %s.\n", w.hub.keyIn(w.cluster), w.goal, limit)
-	code := exitProgressing
-	if cause.State.NeedsAttention() {
-		code = exitAttention
+	code := exitFor(cause.State)
+	if code == nil { // the cluster has no problem, and does not have the goal
+		code = exitCode(exitProgressing)
 	}
-	return w.explain(cause, exitCode(code))
+	return w.explain(cause, code)
 }

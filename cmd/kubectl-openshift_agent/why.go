@@ -21,7 +21,8 @@ func (p *plugin) whyCommand() *cobra.Command {
 		Long: "Show the first cause of the state of a cluster or Machine, what to do, and the objects that report the cause.\n" +
 			"If a Cluster and a Machine have the same name, write cluster/NAME or machine/NAME.\n\n" +
 			"Exit codes:\n  0  nothing is left to do\n  1  the command failed, or objects are not readable\n" +
-			"  2  controllers or hosts work, and no action is required\n  3  an action is required, or a step takes longer than usual",
+			"  2  controllers or hosts work, and no action is required\n" +
+			"  3  an action is required, a step takes longer than usual, or the cluster is paused",
 		Example:           "  " + displayName + " why ha\n  " + displayName + " why machine/ha-x7k2p",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: p.completeClusters,

@@ -68,7 +68,7 @@ func parseOptions() options {
 	flag.DurationVar(&o.delay, "delay", 300*time.Millisecond, "how long each stage of hosts and cluster takes at least")
 	flag.StringVar(&o.dir, "dir", "", "folder for logs and kubeconfigs (default: a new one below _artifacts)")
 	flag.StringVar(&o.pictures, "pictures", "", "folder for pictures of the live view, as text with escape sequences (see make pictures)")
-	flag.StringVar(&o.record, "record", "", "folder for the objects of the cluster at each change of its state, for tests of the kubectl plugin")
+	flag.StringVar(&o.record, "record", "", "folder for the objects of the cluster at each change of its state, for tests of the plugin")
 	flag.Parse()
 	return o
 }

@@ -29,7 +29,7 @@ const (
 	Slow State = "Slow"
 	// Unknown means that objects cannot be read, and the readable objects report no cause.
 	Unknown State = "Unknown"
-	// Paused means that the Cluster or an object of it is paused: nothing is changed.
+	// Paused means that the Cluster or an object of it is paused, or that its installation is on hold, until the user ends it.
 	Paused State = "Paused"
 	// Progressing means that controllers or hosts work, and no action is required.
 	Progressing State = "Progressing"
@@ -44,8 +44,8 @@ func (s State) Compare(other State) int {
 	return cmp.Compare(slices.Index(byUrgency, s), slices.Index(byUrgency, other))
 }
 
-// NeedsAttention reports whether the user has to inspect the object.
-func (s State) NeedsAttention() bool { return s.Compare(Unknown) <= 0 }
+// NeedsAttention reports whether the object needs its user: without an action nothing changes, or may not change.
+func (s State) NeedsAttention() bool { return s.Compare(Paused) <= 0 }
 
 // Object names an object of the management cluster.
 type Object struct {
@@ -79,8 +79,8 @@ type Cause struct {
 // Usual returns the time that the step takes at most, usually. It is zero if there is no usual time.
 func (c *Cause) Usual() time.Duration { return time.Duration(c.UsualSeconds) * time.Second }
 
-// Cluster returns the first cause of the state of a cluster: the most urgent one and, among equally urgent ones, the one
-// that the others follow from.
+// Cluster returns the first cause of the state of a cluster, which is the most urgent one. Of several equally urgent causes
+// it returns the one that the others follow from.
 func Cluster(c *snapshot.Cluster) Cause {
 	j := judgment{now: c.Time}
 	object := Object{Kind: snapshot.KindCluster, Namespace: c.Namespace, Name: c.Name}
@@ -168,6 +168,8 @@ func (j *judgment) classified(object Object, c *metav1.Condition, since metav1.T
 	switch {
 	case slices.Contains(failures, c.Reason):
 		cause.State = Failed
+	case c.Reason == controlplanev1.InstallationOnHoldReason:
+		cause.State = Paused
 	case c.Reason == controlplanev1.HostsLaggingReason:
 		cause.State = Slow
 	case !isWait:
@@ -236,6 +238,20 @@ var stages = append(slices.Clone(installationStages),
 	controlplanev1.CertificatesApprovedCondition, controlplanev1.HostsProgressingCondition, controlplanev1.AvailableCondition,
 )
 
+// workloadHealth are the conditions about the programs of a cluster, which start one after the other during the
+// installation.
+var workloadHealth = []string{controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition}
+
+// unprocessed adds that the provider has not processed the spec of an object: the conditions belong to an older spec.
+func (j *judgment) unprocessed(object Object, generation, observed int64) {
+	if observed < generation {
+		j.add(Cause{
+			State: Progressing, Object: object, Reason: "WaitingForManager", follows: true,
+			Message: "The provider has not processed the latest change of the spec yet. If this stays, check that its manager runs.",
+		})
+	}
+}
+
 // controlPlane adds the causes that the control plane reports.
 func (j *judgment) controlPlane(cluster Object, c *snapshot.Cluster) {
 	cp := c.ControlPlane
@@ -250,12 +266,18 @@ func (j *judgment) controlPlane(cluster Object, c *snapshot.Cluster) {
 	}
 	object := Object{Kind: snapshot.KindControlPlane, Namespace: cp.Namespace, Name: cp.Name}
 	j.paused(object, cp.Status.Conditions)
+	j.unprocessed(object, cp.Generation, cp.Status.ObservedGeneration)
+	installed := meta.IsStatusConditionTrue(cp.Status.Conditions, controlplanev1.InstalledCondition)
 	for _, kind := range stages {
 		condition := meta.FindStatusCondition(cp.Status.Conditions, kind)
 		if !unmet(condition) {
 			continue
 		}
 		since := condition.LastTransitionTime
+		if !installed && slices.Contains(workloadHealth, kind) {
+			j.classified(object, condition, since, following, true)
+			continue
+		}
 		if slices.Contains(installationStages, kind) {
 			since = stepStart(cp.CreationTimestamp, cp.Status.Conditions, installationStages, condition)
 		}

@@ -121,6 +121,32 @@ func TestFirstCauseOfCluster(t *testing.T) {
 			},
 			state: Slow, kind: snapshot.KindControlPlane, reason: controlplanev1.HostsLaggingReason,
 		},
+		"operators start during the installation: the installation": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.InstalledCondition, no, controlplanev1.FinalizingReason))
+				setControlPlane(c, cond(controlplanev1.AvailableCondition, no, controlplanev1.WaitingForInstallationReason))
+				setControlPlane(c, cond(controlplanev1.ControlPlaneComponentsHealthyCondition, no, controlplanev1.ComponentsNotHealthyReason))
+				setControlPlane(c, cond(controlplanev1.EtcdClusterHealthyCondition, no, controlplanev1.EtcdClusterNotHealthyReason))
+			},
+			state: Progressing, kind: snapshot.KindControlPlane, reason: controlplanev1.FinalizingReason,
+		},
+		"operators are not healthy after the installation: blocked": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.ControlPlaneComponentsHealthyCondition, no, controlplanev1.ComponentsNotHealthyReason))
+			},
+			state: Blocked, kind: snapshot.KindControlPlane, reason: controlplanev1.ComponentsNotHealthyReason,
+		},
+		"Machines wait for the release: the release, not the number of Machines": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.ReleaseImageResolvedCondition, unknown, controlplanev1.WaitingForReleaseImageReason))
+				setControlPlane(c, cond(controlplanev1.ScalingUpCondition, yes, clusterv1.ScalingUpReason))
+			},
+			state: Progressing, kind: snapshot.KindControlPlane, reason: controlplanev1.WaitingForReleaseImageReason,
+		},
+		"the provider has not processed the spec: not ready": {
+			change: func(c *snapshot.Cluster) { c.ControlPlane.Generation = 2 },
+			state:  Progressing, kind: snapshot.KindControlPlane, reason: "WaitingForManager",
+		},
 		"etcd member down: before the availability that follows": {
 			change: func(c *snapshot.Cluster) {
 				setControlPlane(c, cond(controlplanev1.AvailableCondition, no, controlplanev1.NotAvailableReason))
@@ -172,6 +198,12 @@ func TestFirstCauseOfCluster(t *testing.T) {
 				setControlPlane(c, cond(clusterv1.PausedCondition, yes, clusterv1.PausedReason))
 			},
 			state: Paused, kind: snapshot.KindControlPlane, reason: clusterv1.PausedReason,
+		},
+		"hosts are ready, and the installation is on hold: paused": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.InstalledCondition, no, controlplanev1.InstallationOnHoldReason))
+			},
+			state: Paused, kind: snapshot.KindControlPlane, reason: controlplanev1.InstallationOnHoldReason,
 		},
 		"a reason of a newer provider: blocked": {
 			change: func(c *snapshot.Cluster) {

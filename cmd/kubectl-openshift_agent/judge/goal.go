@@ -48,8 +48,8 @@ func Toward(goal string, c *snapshot.Cluster) (Progress, *Cause) {
 	cause := Cluster(c)
 	if goal == Deleted {
 		if c.DeletionTimestamp == nil {
-			cause.State, cause.Message = Progressing, "The Cluster is not being deleted."
-			cause.Reason, cause.Condition = "", ""
+			object := Object{Kind: snapshot.KindCluster, Namespace: c.Namespace, Name: c.Name}
+			return Pending, &Cause{State: Blocked, Object: object, Message: "The Cluster is not being deleted.", ReadFrom: []Object{object}}
 		}
 		return Pending, &cause
 	}

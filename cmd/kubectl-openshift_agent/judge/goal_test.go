@@ -77,6 +77,13 @@ func TestProgressTowardGoal(t *testing.T) {
 	}
 }
 
+func TestClusterThatIsNotDeletedNeedsItsUser(t *testing.T) {
+	g := NewWithT(t)
+	_, cause := Toward(Deleted, installed())
+	g.Expect(cause.State).To(Equal(Blocked))
+	g.Expect(cause.Message).To(Equal("The Cluster is not being deleted."))
+}
+
 func TestCauseOfRefusedUpgradeIsTheRefusal(t *testing.T) {
 	g := NewWithT(t)
 	c := installed()

@@ -79,7 +79,7 @@ var waits = map[string]wait{
 	clusterv1.NoReplicasReason:  following,
 	clusterv1.NotReadyReason:    following,
 	clusterv1.RollingOutReason:  {},
-	clusterv1.ScalingUpReason:   upTo(10 * time.Minute),
+	clusterv1.ScalingUpReason:   following,
 	clusterv1.ScalingDownReason: following,
 	clusterv1.RemediatingReason: following,
 	// Aggregates of Machines have these reasons of Cluster API (util/conditions, not exported).
@@ -119,7 +119,7 @@ func waitFor(kind string, c *metav1.Condition) (wait, bool) {
 	return w, found
 }
 
-// UsualStage returns the time that a stage of the installation of a host takes at most, usually: the time after which
+// UsualStage returns the time that a stage of the installation of a host takes at most, usually. After that time
 // assisted-service reports that the stage takes longer than expected (internal/host/config.go).
 func UsualStage(stage string) time.Duration {
 	switch aiv1beta1.HostStage(stage) {

@@ -91,7 +91,7 @@ func TestEveryStateHasAnUrgency(t *testing.T) {
 	g.Expect(Failed.Compare(Blocked)).To(BeNumerically("<", 0))
 	g.Expect(Blocked.NeedsAttention()).To(BeTrue())
 	g.Expect(Slow.NeedsAttention()).To(BeTrue())
-	g.Expect(Paused.NeedsAttention()).To(BeFalse(), "the user has paused it")
+	g.Expect(Paused.NeedsAttention()).To(BeTrue(), "nothing continues until the user ends the pause")
 	g.Expect(Progressing.Compare(Ready)).To(BeNumerically("<", 0))
 }
 

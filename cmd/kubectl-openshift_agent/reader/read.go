@@ -20,8 +20,8 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -109,11 +109,17 @@ func (r *reading) note(kind string, err error) {
 func causeOf(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "no permission"
+		return snapshot.NoPermission
 	case meta.IsNoMatchError(err):
-		return "this management cluster does not have the kind"
+		return snapshot.NoKind
 	}
-	return bound.Cause(err.Error())
+	return assisted.RedactURLs(err.Error())
+}
+
+// IsAbsent reports whether an object does not exist. A proxy, or an API server that does not serve the kind, answers 404 as
+// well. Such an answer does not show that the object was deleted.
+func IsAbsent(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (r *reading) readClusters(ctx context.Context) (err error) {
@@ -141,9 +147,8 @@ func (r *reading) readClusters(ctx context.Context) (err error) {
 func (r *reading) readControlPlanes(ctx context.Context) (err error) {
 	s := r.snapshot
 	if r.scope.Cluster == "" {
-		s.ControlPlanes, err = list(ctx, r, func(l *controlplanev1.OpenshiftAssistedControlPlaneList) []controlplanev1.OpenshiftAssistedControlPlane {
-			return l.Items
-		}, all)
+		type items = []controlplanev1.OpenshiftAssistedControlPlane
+		s.ControlPlanes, err = list(ctx, r, func(l *controlplanev1.OpenshiftAssistedControlPlaneList) items { return l.Items }, all)
 		return err
 	}
 	name, controlPlane := s.Clusters[0].Spec.ControlPlaneRef.Name, controlplanev1.OpenshiftAssistedControlPlane{}
@@ -154,7 +159,10 @@ func (r *reading) readControlPlanes(ctx context.Context) (err error) {
 	if err == nil {
 		s.ControlPlanes = append(s.ControlPlanes, controlPlane)
 	}
-	return client.IgnoreNotFound(err)
+	if IsAbsent(err) {
+		return nil
+	}
+	return err
 }
 
 func (r *reading) readMachines(ctx context.Context) (err error) {
@@ -176,7 +184,7 @@ func (r *reading) readHosts(ctx context.Context) (err error) {
 		wanted.Insert(r.snapshot.Machines[i].Spec.InfrastructureRef.Name)
 	}
 	r.snapshot.Hosts, err = list(ctx, r, func(l *metal3.HostList) []metal3.Host { return l.Items }, func(h *metal3.Host) bool {
-		return wanted.Has(snapshot.ConsumerOf(h).Name)
+		return wanted.Has(metal3.ConsumerOf(h).Name)
 	})
 	return err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
@@ -192,6 +193,9 @@ func desired(c *clusterv1.Cluster) int32 {
 	return count
 }
 
+// machines returns the number of Machines that a cluster requests, or has if it requests fewer.
+func (c *Cluster) machines() int { return max(int(c.DesiredMachines), len(c.Machines)) }
+
 func controlPlaneOf(c *snapshot.Cluster) *ControlPlane {
 	cp := c.ControlPlane
 	status := &cp.Status
@@ -257,7 +261,8 @@ func machineOf(c *snapshot.Cluster, m *snapshot.Machine) Machine {
 	}
 	if m.Host != nil {
 		r.Host = &Host{
-			Name: m.Host.Name, State: metal3.StateOf(m.Host), PoweredOn: m.Host.Status.PoweredOn, Error: oneLine(m.Host.Status.ErrorMessage),
+			Name: m.Host.Name, State: metal3.StateOf(m.Host), PoweredOn: m.Host.Status.PoweredOn,
+			Error: assisted.RedactURLs(metal3.ErrorOf(m.Host)), // the error of a BMC may contain credentials
 		}
 	}
 	if m.Agent != nil {

@@ -51,8 +51,8 @@ func writeTable(out io.Writer, clusters []*Cluster) error {
 		if c.Cause.Since != nil {
 			since = duration.HumanDuration(max(0, c.Time.Sub(c.Cause.Since.Time)))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", c.Namespace, c.Name, c.State, release, progress, c.RunningMachines,
-			c.DesiredMachines, since, bound.Shorten(firstCause(c), causeBytes))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", c.Namespace, c.Name, c.State, oneLine(release), oneLine(progress),
+			c.RunningMachines, c.machines(), since, bound.Shorten(firstCause(c), causeBytes))
 	}
 	return table.Flush()
 }
@@ -61,7 +61,7 @@ func writeTable(out io.Writer, clusters []*Cluster) error {
 func WriteCause(out io.Writer, object judge.Object, now metav1.Time, c *judge.Cause) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s is %s", object, c.State)
-	if c.Reason != "" {
+	if c.Reason != "" && c.Reason != string(c.State) {
 		fmt.Fprintf(&text, ": %s", c.Reason)
 	}
 	text.WriteString("\n")

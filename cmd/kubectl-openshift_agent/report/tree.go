@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 )
 
 // Item is an object of the tree with the objects below it.
@@ -27,10 +28,13 @@ type Item struct {
 
 // Tree returns the tree of a cluster: the Cluster, its control plane, Machines, hosts, Agents and Nodes.
 func Tree(r *Cluster) Item {
+	machines := ""
+	if r.machines() > 0 {
+		machines = fmt.Sprintf("%d of %d Machines run", r.RunningMachines, r.machines())
+	}
 	root := Item{
 		Title: "Cluster " + r.Namespace + "/" + r.Name, State: r.State, Problem: firstCause(r),
-		Text: join(string(r.State), r.Phase, fmt.Sprintf("%d of %d Machines run", r.RunningMachines, max(r.DesiredMachines, r.RunningMachines))),
-		Age:  age(r.Time, r.Since, 0),
+		Text: join(string(r.State), r.Phase, machines), Age: age(r.Time, r.Since, 0),
 	}
 	workers := Item{Title: "Workers", State: judge.Ready}
 	controlPlane := controlPlaneItem(r)
@@ -77,7 +81,10 @@ func describe(reason, message string) string {
 func controlPlaneItem(r *Cluster) Item {
 	cp := r.ControlPlane
 	if cp == nil {
-		return Item{Title: "Control plane", State: judge.Unknown, Text: "not reported yet"}
+		if _, hidden := r.NotReadable[snapshot.KindControlPlane]; hidden {
+			return Item{Title: "Control plane", State: judge.Unknown, Text: "not readable"}
+		}
+		return Item{Title: "Control plane", State: judge.Progressing, Text: "does not exist yet"}
 	}
 	i := Item{Title: "Control plane " + cp.Name, State: judge.Progressing, Text: join("release "+cp.Release, cp.Installation)}
 	if cp.Available {
@@ -87,7 +94,7 @@ func controlPlaneItem(r *Cluster) Item {
 	if cp.StartTime != nil {
 		i.Age = age(r.Time, *cp.StartTime, 0)
 	}
-	if r.Cause.Object.Kind == "OpenshiftAssistedControlPlane" {
+	if r.Cause.Object.Kind == snapshot.KindControlPlane {
 		i.State, i.Problem = r.State, describe(r.Cause.Reason, r.Cause.Message)
 		i.Age = age(r.Time, orEmpty(r.Cause.Since), r.Cause.Usual())
 	}
@@ -125,8 +132,8 @@ func etcdItem(e *Etcd) Item {
 	if e.Healthy == metav1.ConditionUnknown {
 		i.State, i.Text = judge.Unknown, "unknown"
 	}
-	if e.HealthyMembers > 0 || len(e.OtherMembers) > 0 {
-		i.Text = join(i.Text, fmt.Sprintf("%d of %d members healthy", e.HealthyMembers, e.HealthyMembers+int32(len(e.OtherMembers)))) //nolint:gosec // few Machines
+	if members := int(e.HealthyMembers) + len(e.OtherMembers); members > 0 {
+		i.Text = join(i.Text, fmt.Sprintf("%d of %d members healthy", e.HealthyMembers, members))
 	}
 	for _, m := range e.OtherMembers {
 		i.Children = append(i.Children, Item{Title: "Member of Machine " + m.Machine, State: judge.Unknown, Text: describe(m.Reason, m.Message)})

@@ -8,9 +8,11 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 var now = metav1.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
@@ -99,6 +101,26 @@ func TestTreeOfAnUpgrade(t *testing.T) {
     │   Member m2 is down.
     └─? Member of Machine m2  NotHealthy: The member does not answer.
 `))
+}
+
+func TestHiddenControlPlaneIsNotMissing(t *testing.T) {
+	g := NewWithT(t)
+	c := installing()
+	c.ControlPlane = nil
+	g.Expect(Tree(c).Children[0]).To(And(HaveField("Title", "Control plane"), HaveField("Text", "does not exist yet")))
+	c.NotReadable = map[string]string{snapshot.KindControlPlane: snapshot.NoPermission}
+	g.Expect(Tree(c).Children[0].Text).To(Equal("not readable"))
+}
+
+func TestErrorOfHostContainsNoCredentials(t *testing.T) {
+	g := NewWithT(t)
+	host := &metal3.Host{ObjectMeta: metav1.ObjectMeta{Name: "rack0"}}
+	host.Status.ErrorType = "registration error"
+	host.Status.ErrorMessage = "cannot reach https://admin:secret@192.0.2.7/redfish/v1?token=secret"
+	m := &snapshot.Machine{Machine: &clusterv1.Machine{}, Host: host}
+	shown := machineOf(&snapshot.Cluster{}, m).Host.Error
+	g.Expect(shown).To(HavePrefix("registration error: cannot reach https://192.0.2.7/"))
+	g.Expect(shown).NotTo(ContainSubstring("secret"))
 }
 
 func TestTextOfForeignObjectsIsHarmless(t *testing.T) {

@@ -26,6 +26,12 @@ const (
 	KindAgent        = "Agent"
 )
 
+// Why a kind cannot be read, also later.
+const (
+	NoPermission = "no permission"
+	NoKind       = "this management cluster does not have the kind"
+)
+
 // Snapshot contains the objects of clusters at one time.
 type Snapshot struct {
 	Time          metav1.Time                                    `json:"time"`
@@ -48,6 +54,16 @@ type Cluster struct {
 	Machines []Machine
 	// NotReadable are the kinds that could not be read, with the cause.
 	NotReadable map[string]string
+}
+
+// MayBeReadLater reports whether the request for a kind failed, and was not refused: another request may succeed.
+func (c *Cluster) MayBeReadLater() bool {
+	for _, cause := range c.NotReadable {
+		if cause != NoPermission && cause != NoKind {
+			return true
+		}
+	}
+	return false
 }
 
 // Machine is a Machine with its objects. Objects that do not exist, or cannot be read, are nil.
@@ -109,16 +125,21 @@ type index struct {
 }
 
 func (s *Snapshot) index() index {
-	i := index{controlPlanes: byName(s.ControlPlanes, keyOf), machines: map[types.NamespacedName][]Machine{}}
-	configs, agents := byName(s.Configs, keyOf), byName(s.Agents, keyOf)
-	hosts := byName(s.Hosts, ConsumerOf)
+	i := index{controlPlanes: byName(s.ControlPlanes), machines: map[types.NamespacedName][]Machine{}}
+	configs, agents := byName(s.Configs), byName(s.Agents)
+	hosts := map[types.NamespacedName]*metal3.Host{}
+	for n := range s.Hosts {
+		hosts[metal3.ConsumerOf(&s.Hosts[n])] = &s.Hosts[n]
+	}
 	for n := range s.Machines {
 		m := Machine{Machine: &s.Machines[n]}
 		named := func(name string) types.NamespacedName {
 			return types.NamespacedName{Namespace: m.Namespace, Name: name}
 		}
 		m.Config = configs[named(m.Spec.Bootstrap.ConfigRef.Name)]
-		m.Host = hosts[named(m.Spec.InfrastructureRef.Name)]
+		if m.Spec.InfrastructureRef.Kind == metal3.MachineKind {
+			m.Host = hosts[named(m.Spec.InfrastructureRef.Name)]
+		}
 		if m.Config != nil && m.Config.Status.AgentRef != nil {
 			m.Agent = agents[named(m.Config.Status.AgentRef.Name)]
 		}
@@ -128,30 +149,15 @@ func (s *Snapshot) index() index {
 	return i
 }
 
-// byName returns the objects by a key. It skips an object with the empty name.
+// byName returns the objects by their names.
 func byName[T any, P interface {
 	*T
 	metav1.Object
-}](objects []T, key func(metav1.Object) types.NamespacedName) map[types.NamespacedName]*T {
+}](objects []T) map[types.NamespacedName]*T {
 	found := map[types.NamespacedName]*T{}
 	for i := range objects {
-		if k := key(P(&objects[i])); k.Name != "" {
-			found[k] = &objects[i]
-		}
+		o := P(&objects[i])
+		found[types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}] = &objects[i]
 	}
 	return found
-}
-
-func keyOf(o metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
-}
-
-// ConsumerOf returns the Metal3Machine of a host, which is in the namespace of the host. The name is empty if another
-// consumer, or none, has the host.
-func ConsumerOf(o metav1.Object) types.NamespacedName {
-	host, isHost := o.(*metal3.Host)
-	if !isHost || host.Spec.ConsumerRef == nil || host.Spec.ConsumerRef.Kind != metal3.MachineKind {
-		return types.NamespacedName{}
-	}
-	return types.NamespacedName{Namespace: host.Namespace, Name: host.Spec.ConsumerRef.Name}
 }
