@@ -280,7 +280,8 @@ nightly: ## Run the checks that take too long for every change. The linter stati
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
 	GOFLAGS="$(GOFLAGS) -race" $(MAKE) chaos ROUNDS=1 CLUSTERS=9 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
-	REPRODUCE=1 go test ./release -count=1 -run TestManagerBuildsAreReproducible
+	REPRODUCE=1 go test ./release -count=1 -run 'TestManagerBuildsAreReproducible|TestReleaseContainsThePlugin'
+	$(MAKE) release VERSION=v0.1.0
 	go test -race -count=1 -timeout 90m ./...
 	go -C $(PLUGIN) test -race -count=1 ./...
 	go -C test test -race -count=1 -timeout 90m $$(go -C test list ./... | grep -v $(NO_UNIT))
@@ -477,9 +478,10 @@ push: ## Push both images, and write their digests to bin/images.txt for make re
 	@cat $(DIGESTS)
 
 OUT ?= out
+PLUGINS ?= true
 .PHONY: release
-release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote. ASSETS=<new folder> also writes the files with the names of a GitHub release.
-	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -images '$(IMAGES)' -out '$(OUT)' -assets '$(ASSETS)'
+release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, the kubectl plugin for all platforms with a manifest for krew, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote. ASSETS=<new folder> also writes the files with the names of a GitHub release. PLUGINS=false leaves out the kubectl plugin, whose first build takes minutes.
+	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -images '$(IMAGES)' -out '$(OUT)' -assets '$(ASSETS)' -plugin='$(PLUGINS)'
 	@cd '$(OUT)' && sha256sum --check --quiet --strict SHA256SUMS
 	@echo "release $(VERSION) is in $(OUT)"
 

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	yamlutil "sigs.k8s.io/cluster-api/util/yaml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/archive"
 )
 
 const (
@@ -176,22 +175,9 @@ func (c *chart) archive() ([]byte, error) {
 		return nil, fmt.Errorf("cannot write the values of the chart: %w", err)
 	}
 	c.files["values.yaml"] = firstLevel.ReplaceAll(values.Bytes(), []byte("$1\n$2"))
-	var packed bytes.Buffer
-	compressed := gzip.NewWriter(&packed)
-	archive := tar.NewWriter(compressed)
-	for _, file := range slices.Sorted(maps.Keys(c.files)) {
-		content := c.files[file]
-		header := &tar.Header{Name: path.Join(chartName, file), Mode: 0o644, Size: int64(len(content)), Format: tar.FormatUSTAR}
-		err := archive.WriteHeader(header)
-		if err == nil {
-			_, err = archive.Write(content)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("cannot pack the chart: %w", err)
-		}
+	files := map[string]archive.File{}
+	for file, content := range c.files {
+		files[path.Join(chartName, file)] = archive.File{Content: content, Mode: 0o644}
 	}
-	if err := errors.Join(archive.Close(), compressed.Close()); err != nil {
-		return nil, fmt.Errorf("cannot pack the chart: %w", err)
-	}
-	return packed.Bytes(), nil
+	return archive.Pack(files)
 }

@@ -33,6 +33,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"file with the images by digest, one per line; without a file the release names the images by version")
 	flags.StringVar(&r.assets, "assets", "",
 		"new folder for the same files with the names of a GitHub release, which has no folders; without it they are not written")
+	flags.BoolVar(&r.plugin, "plugin", false, "build the kubectl plugin for all platforms and add its archives")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path"
@@ -81,6 +82,8 @@ type release struct {
 	imagesFile string
 	// digests are the digests of the images, by image name.
 	digests map[string]string
+	// plugin is true if the release contains the kubectl plugin.
+	plugin bool
 }
 
 // validate rejects parameters that clusterctl or a registry would reject later.
@@ -162,7 +165,7 @@ func replaceable(out string) error {
 		return fmt.Errorf("cannot read the folder of the release: %w", err)
 	}
 	for _, entry := range entries {
-		if isChart, _ := path.Match(chartFile("v*"), entry.Name()); entry.Type().IsRegular() && (isChart || entry.Name() == checksums) {
+		if entry.Type().IsRegular() && isReleased(entry.Name()) {
 			continue
 		}
 		versions, err := os.ReadDir(filepath.Join(out, entry.Name()))
@@ -172,6 +175,14 @@ func replaceable(out string) error {
 		}
 	}
 	return nil
+}
+
+// isReleased reports whether a file at the top of a folder may be that of a release.
+func isReleased(file string) bool {
+	return slices.ContainsFunc([]string{chartFile("v*"), checksums, krewFile, pluginProgram + "_*.tar.gz"}, func(pattern string) bool {
+		matches, _ := path.Match(pattern, file)
+		return matches
+	})
 }
 
 // writeInto writes all files except the checksums to a folder.
@@ -193,7 +204,15 @@ func (r *release) writeInto(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return writeFiles(dir, map[string][]byte{chartFile(r.version): packed})
+	files := map[string][]byte{chartFile(r.version): packed}
+	if r.plugin {
+		plugin, err := r.pluginFiles(ctx, pluginPlatforms)
+		if err != nil {
+			return err
+		}
+		maps.Copy(files, plugin)
+	}
+	return writeFiles(dir, files)
 }
 
 // filesOf returns the released files of a provider, by name.

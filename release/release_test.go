@@ -193,9 +193,11 @@ func TestPackageURL(t *testing.T) {
 func TestInvalidReleaseIsRefused(t *testing.T) {
 	other := t.TempDir()
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
-	mixed, two, photos := t.TempDir(), t.TempDir(), t.TempDir()
+	mixed, two, photos, archives := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	NewWithT(t).Expect(os.MkdirAll(filepath.Join(photos, "photos", "2026"), 0o700)).To(Succeed())
-	for _, file := range []string{filepath.Join(mixed, checksums), filepath.Join(mixed, "mine"), filepath.Join(two, checksums)} {
+	for _, file := range []string{
+		filepath.Join(mixed, checksums), filepath.Join(mixed, "mine"), filepath.Join(two, checksums), filepath.Join(archives, "backup.tar.gz"),
+	} {
 		NewWithT(t).Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 	}
 	for _, version := range []string{"v0.1.0", "v0.0.9"} {
@@ -209,6 +211,10 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		"folders of the user": {
 			"v0.1.0", "registry.example.com/team", photos,
 			"contains more than one release or other files (photos)",
+		},
+		"an archive of the user with checksums": {
+			"v0.1.0", "registry.example.com/team", archives,
+			"contains more than one release or other files (backup.tar.gz)",
 		},
 		"a folder with two releases": {
 			"v0.1.0", "registry.example.com/team", two,

@@ -122,7 +122,7 @@ func (w *world) findBefore() {
 func (w *world) publish(source *components.Builder, version string) {
 	w.Helper()
 	out := filepath.Join(w.TempDir(), "out")
-	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "OUT="+out)
+	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "PLUGINS=false", "OUT="+out)
 	cmd.Dir = source.Root()
 	written, err := cmd.CombinedOutput()
 	NewWithT(w).Expect(err).NotTo(HaveOccurred(), string(written))

@@ -48,7 +48,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) publish(version string) (release, chart string) {
 	w.Helper()
 	release = filepath.Join(w.TempDir(), "out")
-	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "OUT="+release)
+	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "PLUGINS=false", "OUT="+release)
 	cmd.Dir = w.builder.Root()
 	written, err := cmd.CombinedOutput()
 	NewWithT(w).Expect(err).NotTo(HaveOccurred(), string(written))

@@ -152,7 +152,7 @@ func openTerminal(t *testing.T) *terminal {
 	terminal.run(t, "kubectl apply --filename foreign.yaml --filename cert-manager.yaml && kubectl wait "+
 		"--for=condition=Established --timeout=3m --filename foreign.yaml --filename cert-manager.yaml")
 	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0",
-		"REGISTRY=registry.example.com/openshift-agent", "OUT="+filepath.Join(terminal.folder, "out"))
+		"REGISTRY=registry.example.com/openshift-agent", "PLUGINS=false", "OUT="+filepath.Join(terminal.folder, "out"))
 	release.Dir = builder.Root()
 	out, err = release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
