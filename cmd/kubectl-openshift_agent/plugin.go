@@ -40,11 +40,11 @@ var version = "dev"
 // displayName is how a user calls the plugin.
 const displayName = "kubectl openshift-agent"
 
-// exitCode ends the program with a code. The command has written its output.
-type exitCode int
+// exitCodeError ends the program with a code. The command has written its output.
+type exitCodeError int
 
 // Error implements error.
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+func (c exitCodeError) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // exitFor returns the exit code of a state.
 func exitFor(s judge.State) error {
@@ -52,11 +52,11 @@ func exitFor(s judge.State) error {
 	case s == judge.Ready:
 		return nil
 	case s == judge.Unknown:
-		return exitCode(exitError)
+		return exitCodeError(exitError)
 	case s.NeedsAttention():
-		return exitCode(exitAttention)
+		return exitCodeError(exitAttention)
 	}
-	return exitCode(exitProgressing)
+	return exitCodeError(exitProgressing)
 }
 
 // hub is the management cluster of the user's kubeconfig.
@@ -119,15 +119,20 @@ func run(ctx context.Context, p *plugin, args []string) int {
 	root := p.command()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	var code exitCode
+	var code exitCodeError
 	switch {
 	case err == nil:
 		return exitDone
 	case errors.As(err, &code):
 		return int(code)
 	}
-	fmt.Fprintln(p.streams.ErrOut, "error:", err)
+	p.log("error: %v", err)
 	return exitError
+}
+
+// log writes a line to the standard error output. If that is closed, the line is lost and the command continues.
+func (p *plugin) log(format string, args ...any) {
+	_, _ = fmt.Fprintf(p.streams.ErrOut, format+"\n", args...)
 }
 
 func (p *plugin) command() *cobra.Command {

@@ -72,7 +72,7 @@ func (w *world) run(ctx context.Context, args ...string) int {
 
 // report sets conditions of the control plane.
 func (w *world) report(conditions ...metav1.Condition) {
-	ctx := context.Background() //nolint:usetesting // no test is known
+	ctx := context.Background()
 	controlPlane := &controlplanev1.OpenshiftAssistedControlPlane{}
 	w.Expect(w.Get(ctx, client.ObjectKey{Namespace: "lab", Name: "ha"}, controlPlane)).To(Succeed())
 	controlPlane.Status.Conditions = nil
@@ -256,7 +256,8 @@ func TestFailedRequestsAreNoSuccess(t *testing.T) {
 			failing[*clusterv1.Cluster](refused), []string{"wait", "ha", "--for=deleted", "--timeout=10ms"}, "could not be read within 10ms",
 		},
 		"control plane without answer": {
-			failing[*controlplanev1.OpenshiftAssistedControlPlane](refused), []string{"wait", "ha", "--for=installed", "--timeout=10ms"},
+			failing[*controlplanev1.OpenshiftAssistedControlPlane](refused),
+			[]string{"wait", "ha", "--for=installed", "--timeout=10ms"},
 			"Cluster lab/ha is not installed within 10ms.\nCluster lab/ha is Unknown\n  The cause is unknown: " +
 				"OpenshiftAssistedControlPlanes are not readable (connection refused).",
 		},
@@ -275,6 +276,7 @@ func TestFailedRequestsAreNoSuccess(t *testing.T) {
 
 // The state that was read before the hub became unreachable may not be the current one.
 func TestOutdatedStateIsNotReportedAtTheTimeout(t *testing.T) {
+	t.Parallel()
 	reads := 0
 	w := newWorld(t, interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
@@ -287,10 +289,10 @@ func TestOutdatedStateIsNotReportedAtTheTimeout(t *testing.T) {
 		},
 	})
 	code := make(chan int)
-	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=300ms") }()
-	w.Eventually(func() chan int { w.clock.Step(interval); return code }).Should(Receive(Equal(exitError)))
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=2s") }()
+	w.Eventually(func() chan int { w.clock.Step(interval); return code }, time.Minute).Should(Receive(Equal(exitError)))
 	w.Expect(w.err.String()).To(HaveSuffix(
-		"error: cluster lab/ha is not known to be installed within 300ms: cannot read Cluster lab/ha: connection refused\n"))
+		"error: cluster lab/ha is not known to be installed within 2s: cannot read Cluster lab/ha: connection refused\n"))
 }
 
 func TestWaitContinuesWhileTheHubRestarts(t *testing.T) {
@@ -345,7 +347,7 @@ func TestExitCodeOfEachState(t *testing.T) {
 		judge.Failed: exitAttention, judge.Blocked: exitAttention, judge.Slow: exitAttention, judge.Unknown: exitError,
 		judge.Paused: exitAttention, judge.Progressing: exitProgressing,
 	} {
-		g.Expect(exitFor(state)).To(Equal(exitCode(code)), string(state))
+		g.Expect(exitFor(state)).To(Equal(exitCodeError(code)), string(state))
 	}
 	g.Expect(exitFor(judge.Ready)).To(Succeed())
 }

@@ -38,8 +38,13 @@ func TestScreenReportsErrors(t *testing.T) {
 func TestOwnTextPassesTheScreen(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
 	for _, args := range [][]string{
-		{"completion", "bash"}, {"completion", "zsh"}, {"completion", "fish"}, {"completion", "powershell"}, {"--help"},
-		{"wait", "--help"}, {"status", "ha"},
+		{"completion", "bash"},
+		{"completion", "zsh"},
+		{"completion", "fish"},
+		{"completion", "powershell"},
+		{"--help"},
+		{"wait", "--help"},
+		{"status", "ha"},
 	} {
 		w.Expect(w.run(t.Context(), args...)).To(Equal(exitDone), "%v", args)
 		var shown bytes.Buffer

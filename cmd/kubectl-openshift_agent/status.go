@@ -115,8 +115,10 @@ func (p *plugin) watch(ctx context.Context, show func(io.Writer) error) error {
 
 // ignoreInterrupt returns no error if the user has interrupted the command.
 func ignoreInterrupt(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }

@@ -96,7 +96,7 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 	case err != nil:
 		if ctx.Err() == nil { // the management cluster may be restarting
 			w.failed = err
-			fmt.Fprintln(w.streams.ErrOut, "warning:", err)
+			w.log("warning: %v", err)
 		}
 		return false, nil
 	case w.goal == judge.Deleted && w.last != nil && w.last.UID != c.UID:
@@ -108,15 +108,15 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 	case judge.Reached:
 		return true, w.reached()
 	case judge.NeverReached:
-		return true, w.explain(cause, exitCode(exitAttention))
+		return true, w.explain(cause, exitCodeError(exitAttention))
 	case judge.Pending:
 	}
 	if cause.State == judge.Unknown && !c.MayBeReadLater() {
-		return true, w.explain(cause, exitCode(exitError))
+		return true, w.explain(cause, exitCodeError(exitError))
 	}
 	if text := report.Line(cause); text != w.shown {
 		w.shown = text
-		fmt.Fprintf(w.streams.ErrOut, "%s %s\n", w.clock.Now().Format(time.TimeOnly), text)
+		w.log("%s %s", w.clock.Now().Format(time.TimeOnly), text)
 	}
 	return false, nil
 }
@@ -148,10 +148,10 @@ func (w *waiter) timeout(ctx context.Context, limit time.Duration) error {
 		return fmt.Errorf("cluster %s is not known to be %s within %s: %w", w.hub.keyIn(w.cluster), w.goal, limit, w.failed)
 	}
 	_, cause := judge.Toward(w.goal, w.last)
-	fmt.Fprintf(w.streams.ErrOut, "Cluster %s is not %s within %s.\n", w.hub.keyIn(w.cluster), w.goal, limit)
+	w.log("Cluster %s is not %s within %s.", w.hub.keyIn(w.cluster), w.goal, limit)
 	code := exitFor(cause.State)
 	if code == nil { // the cluster has no problem, and does not have the goal
-		code = exitCode(exitProgressing)
+		code = exitCodeError(exitProgressing)
 	}
 	return w.explain(cause, code)
 }

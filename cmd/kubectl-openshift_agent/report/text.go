@@ -31,8 +31,8 @@ const (
 
 // writeTable writes one line for each cluster.
 func writeTable(out io.Writer, clusters []*Cluster) error {
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0) // as kubectl get
-	fmt.Fprintln(table, "NAMESPACE\tNAME\tSTATE\tRELEASE\tPROGRESS\tMACHINES\tFOR\tCAUSE")
+	var rows strings.Builder
+	rows.WriteString("NAMESPACE\tNAME\tSTATE\tRELEASE\tPROGRESS\tMACHINES\tFOR\tCAUSE\n")
 	for _, c := range clusters {
 		release, progress := "", ""
 		if cp := c.ControlPlane; cp != nil {
@@ -51,10 +51,12 @@ func writeTable(out io.Writer, clusters []*Cluster) error {
 		if c.Cause.Since != nil {
 			since = duration.HumanDuration(max(0, c.Time.Sub(c.Cause.Since.Time)))
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", c.Namespace, c.Name, c.State, oneLine(release), oneLine(progress),
+		fmt.Fprintf(&rows, "%s\t%s\t%s\t%s\t%s\t%d/%d\t%s\t%s\n", c.Namespace, c.Name, c.State, oneLine(release), oneLine(progress),
 			c.RunningMachines, c.machines(), since, bound.Shorten(firstCause(c), causeBytes))
 	}
-	return table.Flush()
+	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0) // as kubectl get
+	_, err := io.WriteString(table, rows.String())
+	return errors.Join(err, table.Flush())
 }
 
 // WriteCause writes why an object has its state, and what to do.

@@ -224,30 +224,31 @@ func Mark(s judge.State) string {
 
 // WriteTree writes a tree as text.
 func WriteTree(out io.Writer, i Item) error {
-	_, err := io.WriteString(out, treeText(i, "", "", ""))
+	var text strings.Builder
+	writeItem(&text, i, "", "", "")
+	_, err := io.WriteString(out, text.String())
 	return err
 }
 
-// treeText returns an item with its children. The prefixes precede its first line, its other lines and its children.
-func treeText(i Item, first, other, below string) string {
-	line := first + Mark(i.State) + " " + i.Title
-	if text := oneLine(join(i.Text, i.Age)); text != "" {
-		line += "  " + text
+// writeItem writes an item with its children. The prefixes precede its first line, its other lines and its children.
+func writeItem(text *strings.Builder, i Item, first, other, below string) {
+	text.WriteString(first + Mark(i.State) + " " + i.Title)
+	if details := oneLine(join(i.Text, i.Age)); details != "" {
+		text.WriteString("  " + details)
 	}
-	text := line + "\n"
+	text.WriteString("\n")
 	if i.Problem != "" {
 		problem := other
 		if len(i.Children) > 0 {
 			problem = below + "│ "
 		}
-		text += problem + "  " + oneLine(i.Problem) + "\n"
+		text.WriteString(problem + "  " + oneLine(i.Problem) + "\n")
 	}
 	for n, child := range i.Children {
 		if n == len(i.Children)-1 {
-			text += treeText(child, below+"└─", below+"    ", below+"  ")
+			writeItem(text, child, below+"└─", below+"    ", below+"  ")
 		} else {
-			text += treeText(child, below+"├─", below+"│   ", below+"│ ")
+			writeItem(text, child, below+"├─", below+"│   ", below+"│ ")
 		}
 	}
-	return text
 }
