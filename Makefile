@@ -175,8 +175,8 @@ vet: ## Run go vet.
 	@for module in $(MODULES); do go -C $$module vet ./... || exit 1; done
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) lint-language lint-workflows ## Run golangci-lint, check the language of comments, strings, names, documents and manifests, and check the GitHub workflows. LINT passes additional flags to golangci-lint.
-	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run $(LINT)) || exit 1; done
+lint: $(GOLANGCI_LINT) lint-language lint-workflows ## Run golangci-lint, check the language of comments, strings, names, documents and manifests, and check the GitHub workflows. LINT_FLAGS passes additional flags to golangci-lint.
+	@for module in $(MODULES); do (cd $$module && $(abspath $(GOLANGCI_LINT)) run $(LINT_FLAGS)) || exit 1; done
 
 # Vale checks the language. Building Vale needs a C compiler.
 .PHONY: lint-language
