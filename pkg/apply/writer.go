@@ -53,7 +53,7 @@ func (w *Writer) ApplyOnce(
 	}
 	wrote, err = by.Apply(ctx, desired, observed)
 	if err == nil && wrote {
-		w.Recent.Record(key, version)
+		w.Recent.RecordStored(key, version, desired.GetResourceVersion())
 	}
 	return wrote, err
 }

@@ -1,12 +1,17 @@
 package apply
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -39,6 +44,30 @@ func TestWriterSkipsWritesThatTheCacheLacks(t *testing.T) {
 	clock.Step(reconcile.CacheLag)
 	g.Expect(apply("8", "4")).To(BeZero(), "the cache is trusted as it is")
 	g.Expect(requests).To(Equal(3))
+}
+
+// Several controllers write to a new object at the same time. The cache may show the write of another one first.
+func TestWriterSkipsWritesThatTheCacheLacksDespiteForeignWrites(t *testing.T) {
+	g := NewWithT(t)
+	requests := 0
+	c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Apply: func(_ context.Context, _ client.WithWatch, applied runtime.ApplyConfiguration, _ ...client.ApplyOption) error {
+			requests++
+			applied.(metav1.Object).SetResourceVersion("12") //nolint:forcetypeassert // it is unstructured
+			return nil
+		},
+	})
+	w := NewWriter(c, c, "test", testingclock.NewFakeClock(time.Now()))
+	apply := func(version string) int {
+		desired, seen := configMap(map[string]string{"a": "2"}), configMap(map[string]string{"a": "1"})
+		seen.ResourceVersion = version
+		_, err := w.ApplyOnce(t.Context(), &reconcile.Requeue{}, w.Applier, Key(desired), desired, seen)
+		g.Expect(err).NotTo(HaveOccurred())
+		return requests
+	}
+	g.Expect(apply("10")).To(Equal(1))
+	g.Expect(apply("11")).To(Equal(1), "a foreign write that precedes ours")
+	g.Expect(apply("13")).To(Equal(2), "a foreign write that reverts ours")
 }
 
 // The first write is forced. It must not overwrite a foreign object that the cache does not show yet.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -29,7 +30,19 @@ type write[T any] struct {
 	value T
 	// outdated are the resource versions from before the write.
 	outdated []string
-	at       time.Time
+	// stored is the resource version after the write; empty if it is not known.
+	stored string
+	at     time.Time
+}
+
+// follows reports whether the write was after a resource version. Another client may have written between the version
+// that was read and the write.
+func (w write[T]) follows(version string) bool {
+	if slices.Contains(w.outdated, version) {
+		return true
+	}
+	order, err := resourceversion.CompareResourceVersion(version, w.stored)
+	return err == nil && order < 0
 }
 
 // NewWriteCache returns an empty WriteCache.
@@ -41,6 +54,11 @@ func NewWriteCache[K comparable, T any](c clock.PassiveClock) *WriteCache[K, T] 
 // a missing object.
 func (w *WriteCache[K, T]) Record(key K, value T, outdated ...string) {
 	w.writes.Add(key, write[T]{value: value, outdated: outdated, at: w.clock.Now()})
+}
+
+// RecordStored is like Record for a write whose response had the resource version stored.
+func (w *WriteCache[K, T]) RecordStored(key K, value T, stored string, outdated ...string) {
+	w.writes.Add(key, write[T]{value: value, outdated: outdated, stored: stored, at: w.clock.Now()})
 }
 
 // Forget drops the value of an object. Call it when the cache shows the write, or the object is deleted.
@@ -66,7 +84,7 @@ func (w *WriteCache[K, T]) NewerThan(key K, version string) (value T, known bool
 // another client has reverted it.
 func (w *WriteCache[K, T]) Pending(key K, version string) (value T, left time.Duration) {
 	last, _ := w.last(key)
-	if left = CacheLag - w.clock.Now().Sub(last.at); left <= 0 || !slices.Contains(last.outdated, version) {
+	if left = CacheLag - w.clock.Now().Sub(last.at); left <= 0 || !last.follows(version) {
 		return value, 0
 	}
 	return last.value, left
@@ -88,6 +106,11 @@ func NewRecentWrites(c clock.PassiveClock) *RecentWrites {
 // Record stores that an object was written which had the given resource version before; "" stands for a
 // missing object.
 func (w *RecentWrites) Record(key, version string) { w.written.Record(key, struct{}{}, version) }
+
+// RecordStored is like Record for a write whose response had the resource version stored.
+func (w *RecentWrites) RecordStored(key, version, stored string) {
+	w.written.RecordStored(key, struct{}{}, stored, version)
+}
 
 // Pending returns how much longer the cache may take to show the last write; zero if it shows the write, or
 // nothing was written.

@@ -10,6 +10,25 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 )
 
+func TestVersionsBeforeTheStoredOneAreStale(t *testing.T) {
+	g := NewWithT(t)
+	clock := testingclock.NewFakeClock(time.Now())
+	written := NewWriteCache[string, string](clock)
+	written.RecordStored("object", "value", "12", "8")
+	for version, expected := range map[string]time.Duration{
+		"8": CacheLag, "9": CacheLag, "11": CacheLag, "12": 0, "13": 0, "100": 0, "": 0,
+	} {
+		_, left := written.Pending("object", version)
+		g.Expect(left).To(Equal(expected), "version %q", version)
+	}
+	clock.Step(CacheLag)
+	_, left := written.Pending("object", "11")
+	g.Expect(left).To(BeZero(), "the cache is trusted as it is")
+	written.RecordStored("object", "value", "", "8")
+	_, left = written.Pending("object", "9")
+	g.Expect(left).To(BeZero(), "the stored version is not known")
+}
+
 func TestWriteIsPendingWhileTheCacheIsStale(t *testing.T) {
 	const object = "object"
 	for situation, tc := range map[string]struct {

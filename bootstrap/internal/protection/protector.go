@@ -53,6 +53,11 @@ func (p *Protector) Set(ctx context.Context, s *scope.Scope, wanted bool) error 
 	if last, newer := p.written.NewerThan(s.Key(), s.Machine.ResourceVersion); newer && last == wanted {
 		return nil // the cache does not have our last write yet
 	}
+	// Cluster API writes to a new Machine at the same time: the cache may show its write first.
+	if last, left := p.written.Pending(s.Key(), s.Machine.ResourceVersion); left > 0 && last == wanted {
+		s.Again.In(left)
+		return nil
+	}
 	switch {
 	case !s.Machine.DeletionTimestamp.IsZero():
 		return nil
@@ -93,7 +98,7 @@ func (p *Protector) addProtection(ctx context.Context, s *scope.Scope) error {
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot protect the Machine from remediation: %w", err)
 	}
-	p.written.Record(s.Key(), true, s.Machine.ResourceVersion)
+	p.written.RecordStored(s.Key(), true, desired.GetResourceVersion(), s.Machine.ResourceVersion)
 	return nil
 }
 
@@ -103,11 +108,12 @@ func (p *Protector) removeProtection(ctx context.Context, s *scope.Scope) error 
 	const path = "/metadata/annotations/cluster.x-k8s.io~1skip-remediation"
 	patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},{"op":"test","path":%q,"value":%q},{"op":"remove","path":%q}]`,
 		s.Machine.UID, path, Value, path)
-	err := p.client.Patch(ctx, s.Machine.DeepCopy(), client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(writer.FieldOwner))
+	after := s.Machine.DeepCopy()
+	err := p.client.Patch(ctx, after, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(writer.FieldOwner))
 	// Invalid means that the annotation is not ours anymore.
 	if err != nil && !apierrors.IsInvalid(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("cannot end the protection of the Machine from remediation: %w", err)
 	}
-	p.written.Record(s.Key(), false, s.Machine.ResourceVersion)
+	p.written.RecordStored(s.Key(), false, after.ResourceVersion, s.Machine.ResourceVersion)
 	return nil
 }

@@ -120,9 +120,10 @@ func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 // which client wrote the annotation; it may come from a restored backup.
 func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
 	removed := map[string]*string{controlplanev1.EtcdMemberHookAnnotation: nil}
-	if err := kube.Annotate(ctx, h.client, m.DeepCopy(), removed, writer.FieldOwner); err != nil {
+	after := m.DeepCopy()
+	if err := kube.Annotate(ctx, h.client, after, removed, writer.FieldOwner); err != nil {
 		return fmt.Errorf("cannot remove the hook: %w", err)
 	}
-	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
+	h.writer.Recent.RecordStored(HookKey(m), m.ResourceVersion, after.ResourceVersion)
 	return nil
 }

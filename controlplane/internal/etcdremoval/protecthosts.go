@@ -81,10 +81,11 @@ func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unst
 	if protect {
 		annotation[controlplanev1.DeleteProtectionAnnotation] = ptr.To(etcdMember)
 	}
-	if err := kube.Annotate(ctx, h.client, infra.DeepCopy(), annotation, writer.FieldOwner); err != nil {
+	after := infra.DeepCopy()
+	if err := kube.Annotate(ctx, h.client, after, annotation, writer.FieldOwner); err != nil {
 		return fmt.Errorf("cannot write the protection: %w", err)
 	}
-	h.writer.Recent.Record(protectionKey(infra), infra.GetResourceVersion())
+	h.writer.Recent.RecordStored(protectionKey(infra), infra.GetResourceVersion(), after.GetResourceVersion())
 	return nil
 }
 
