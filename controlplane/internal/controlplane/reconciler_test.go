@@ -169,12 +169,6 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.get("cluster1-kubeconfig", published)
 	h.Expect(published.Data).To(HaveKeyWithValue("value", kubeconfigOf("first")))
 	h.Expect(published.Type).To(Equal(clusterv1.ClusterSecretType))
-	for _, m := range h.machines() {
-		infra := &unstructured.Unstructured{}
-		infra.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
-		h.get(m.Name, infra)
-		h.Expect(infra.GetAnnotations()).To(HaveKey(machines.KubeconfigPublishedAnnotation), "nudged")
-	}
 
 	h.giveKubeconfig("second")
 	h.reconcile()
@@ -190,6 +184,12 @@ func TestDayOneFromStartToAvailable(t *testing.T) {
 	h.Expect(cp.Status.Initialization.ControlPlaneInitialized).To(HaveValue(BeTrue()))
 	h.Expect(conditions.IsTrue(cp, controlplanev1.InstalledCondition)).To(BeTrue())
 	h.Expect(conditions.IsFalse(cp, controlplanev1.AvailableCondition)).To(BeTrue())
+	for _, m := range h.machines() {
+		infra := &unstructured.Unstructured{}
+		infra.SetGroupVersionKind(infraGV.WithKind("Metal3Machine"))
+		h.get(m.Name, infra)
+		h.Expect(infra.GetAnnotations()).To(HaveKey(machines.KubeconfigPublishedAnnotation), "touched: it has no Node yet")
+	}
 
 	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now(), OpenShiftVersion: "4.19.3", KubernetesVersion: "v1.32.6"}
 	h.reconcile()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -23,6 +24,8 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -120,13 +123,56 @@ func TestOnlyWaitingInfraMachinesAreTouched(t *testing.T) {
 	hostless.SetAnnotations(nil)
 	h.Expect(h.Update(t.Context(), hostless)).To(Succeed())
 
+	touched := func() (touched []bool) {
+		for i := range all {
+			_, annotated := infra(i).GetAnnotations()[machines.KubeconfigPublishedAnnotation]
+			touched = append(touched, annotated)
+		}
+		return touched
+	}
 	h.giveKubeconfig("first")
 	h.r.writer.Recent = reconcile.NewRecentWrites(clock.RealClock{})
 	h.reconcile()
-	for i, nudged := range []bool{true, false, false} {
-		_, touched := infra(i).GetAnnotations()[machines.KubeconfigPublishedAnnotation]
-		h.Expect(touched).To(Equal(nudged), "Metal3Machine %d", i)
+	h.Expect(touched()).To(Equal([]bool{false, false, false}), "no Node exists long after the kubeconfig")
+	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 100)
+	h.reconcile()
+	h.Expect(touched()).To(Equal([]bool{true, false, false}), "the cluster is installed, even if the manager is not connected to it")
+}
+
+// Each touch is a request of this provider and a reconcile of CAPM3.
+func TestInfraMachineIsTouchedOnceForItsNode(t *testing.T) {
+	h := newHub(t, world(nil)...).withTime()
+	h.reconcile()
+	h.chooseHosts()
+	m := h.machines()[0]
+	agent := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a0", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
+		Spec: aiv1beta1.AgentSpec{
+			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
+			NodeLabels:            map[string]string{metal3.HostUIDLabel: "host"},
+		},
 	}
+	h.Expect(h.Create(t.Context(), agent)).To(Succeed())
+	h.recordAgent(&m, agent.Name)
+	touches := func() int {
+		h.writing.Lock()
+		defer h.writing.Unlock()
+		return len(slices.DeleteFunc(slices.Clone(h.writes), func(w string) bool { return w != "patch "+m.Name }))
+	}
+	before := touches()
+	h.giveKubeconfig("first")
+	h.setState("installing", hiveext.ClusterInstallationInProgressReason, 45)
+	h.reconcile()
+	h.workloads.facts = workload.State{
+		Connected: true, LastSuccess: time.Now(), Nodes: []workload.Node{{Name: "n0", UID: "n0", HostUID: "host"}},
+	}
+	h.reconcile()
+	infra := &unstructured.Unstructured{}
+	infra.SetGroupVersionKind(infraGV.WithKind(metal3.MachineKind))
+	h.get(m.Name, infra)
+	h.Expect(infra.GetAnnotations()).To(HaveKey(machines.NodeSeenAnnotation))
+	h.reconcile()
+	h.Expect(touches() - before).To(Equal(1))
 }
 
 // chooseHosts acts as CAPM3: every Metal3Machine gets a host.

@@ -19,10 +19,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
-// CAPM3 (v1.12) watches neither the kubeconfig nor Nodes. It backs off to 1000 s for the Secret, and reads
-// Nodes every 30 s.
+// CAPM3 (v1.13) watches neither the kubeconfig nor Nodes. Without the kubeconfig it backs off to 1000 s. Once it has read
+// the kubeconfig, it reads Nodes every 30 s. Nodes appear long after the kubeconfig, so the kubeconfig alone is no reason
+// for a touch.
 const (
-	// KubeconfigPublishedAnnotation is set on an infrastructure machine when the kubeconfig is published.
+	// KubeconfigPublishedAnnotation is set on an infrastructure machine that has no Node when the cluster is installed.
+	// This provider may not be connected to the cluster, or CAPM3 may have failed to write to the Node.
 	KubeconfigPublishedAnnotation = "controlplane.cluster.x-k8s.io/kubeconfig-published"
 	// NodeSeenAnnotation is set on an infrastructure machine when its Node exists.
 	NodeSeenAnnotation = "controlplane.cluster.x-k8s.io/node-seen"
@@ -62,7 +64,7 @@ func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 // missingAnnotations returns the annotations that an infra machine does not have yet.
 func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructured.Unstructured) map[string]*string {
 	touch := map[string]*string{}
-	if s.AdminKubeconfig != nil {
+	if s.AdminKubeconfig != nil && s.Installed() {
 		touch[KubeconfigPublishedAnnotation] = ptr.To(shortHash(string(s.AdminKubeconfig.UID)))
 	}
 	if node := s.NodeOf(m); node != nil {
@@ -81,7 +83,7 @@ func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured
 	if err := kube.Annotate(ctx, u.client, infra, annotations, writer.FieldOwner); err != nil {
 		return err
 	}
-	u.writer.Recent.Record(touchKey(infra), version)
+	u.writer.Recent.RecordStored(touchKey(infra), version, infra.GetResourceVersion())
 	return nil
 }
 
