@@ -5,6 +5,7 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -85,4 +86,24 @@ func TestTimeOfAnotherStageIsNotReported(t *testing.T) {
 	w.Expect(w.config().Status.InstallationProgress).To(BeEquivalentTo(aiv1beta1.HostStageDone))
 	w.Expect(w.config().Status.InstallationStageStartTime).To(BeNil())
 	w.Expect(w.config().Status.InstallationPercentage).To(BeNil())
+}
+
+// Each report is a request, and a hub reports the end of the installation of each host.
+func TestEndOfInstallationIsReportedOnce(t *testing.T) {
+	w := installing(t)
+	w.progress("a", "installing-in-progress", aiv1beta1.HostStageWritingImageToDisk, stageTime, 33)
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostAvailableCondition)).NotTo(BeNil())
+	before := w.reports
+
+	w.progress("a", "installed", aiv1beta1.HostStageDone, stageTime, 100)
+	w.reconcile()
+	w.wants(bootstrapv1.HostInstalledCondition, metav1.ConditionTrue, bootstrapv1.HostInstalledReason)
+	w.reconcile()
+	w.clock = w.clock.Add(reconcile.DeferralPeriod)
+	w.reconcile()
+	w.Expect(w.reports).To(Equal(before + 1))
+	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostAvailableCondition)).To(BeNil())
 }

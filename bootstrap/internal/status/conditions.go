@@ -35,7 +35,7 @@ func Summarize(f *facts.Facts, found *Findings, failure error) []metav1.Conditio
 			meta.RemoveStatusCondition(&result, stage.condition)
 		}
 	}
-	if c, ok := found.condition(bootstrapv1.HostAvailableCondition); ok {
+	if c, ok := found.condition(bootstrapv1.HostAvailableCondition); ok && !isOver(f, found, c) {
 		set(&result, f, c)
 	} else if !f.Deleting() {
 		meta.RemoveStatusCondition(&result, bootstrapv1.HostAvailableCondition)
@@ -45,6 +45,13 @@ func Summarize(f *facts.Facts, found *Findings, failure error) []metav1.Conditio
 	set(&result, f, contract.PausedCondition(f.Cluster, f.Config))
 	slices.SortStableFunc(result, func(a, b metav1.Condition) int { return rank(a.Type) - rank(b.Type) })
 	return result
+}
+
+// isOver reports whether HostAvailable only names the host of a Machine that is installed now. The next reconcile reads the
+// end of the installation in the status, and would drop the condition with a second write.
+func isOver(f *facts.Facts, found *Findings, available metav1.Condition) bool {
+	deprovisioned := f.InfraMachine != nil && f.InfraMachine.GetDeletionTimestamp() != nil
+	return available.Reason == bootstrapv1.HostChosenReason && !deprovisioned && found.Passed(bootstrapv1.HostInstalledCondition) != nil
 }
 
 func set(conditions *[]metav1.Condition, f *facts.Facts, c metav1.Condition) {
