@@ -10,6 +10,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
@@ -59,9 +60,18 @@ func (u *Updater) Sync(ctx context.Context, s *scope.Scope) (bool, error) {
 	return true, errors.Join(errs...)
 }
 
+// syncedVersion returns the version to write into an existing Machine. The version stays during the installation, because
+// no client needs the version of a kubelet by then. After the installation one request writes it together with the hook.
+func syncedVersion(f *facts.Facts, m *clusterv1.Machine) string {
+	if !f.Installed() && m.Status.NodeRef.IsDefined() {
+		return m.Spec.Version
+	}
+	return versioning.MachineVersion(f, m)
+}
+
 // syncMachine propagates what changes in place to a Machine, its OpenshiftAssistedConfig and its infra machine.
 func (u *Updater) syncMachine(ctx context.Context, s *scope.Scope, m *clusterv1.Machine) error {
-	if err := u.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, versioning.MachineVersion(s.Facts, m)), m); err != nil {
+	if err := u.writer.Apply(ctx, s, desired.SyncedMachine(s.Facts, m, syncedVersion(s.Facts, m)), m); err != nil {
 		return err
 	}
 	arbiter := desired.IsArbiter(s.Facts, m)

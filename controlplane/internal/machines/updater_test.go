@@ -15,11 +15,48 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
+
+// The kubelets start minutes before the cluster is installed.
+func TestMachineGetsVersionAndHookWithOneRequest(t *testing.T) {
+	g := NewWithT(t)
+	scheme := runtime.NewScheme()
+	g.Expect(clusterv1.AddToScheme(scheme)).To(Succeed())
+	f := sample.Facts(nil)
+	f.Workload.Nodes = []workload.Node{{Name: "n0", KubeletVersion: "v1.32.6"}}
+	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: f.ControlPlane.Namespace, Name: "c1-0"}}
+	requests := 0
+	c := interceptor.NewClient(fake.NewClientBuilder().WithScheme(scheme).WithReturnManagedFields().WithObjects(m).Build(), interceptor.Funcs{
+		Apply: func(ctx context.Context, c client.WithWatch, o runtime.ApplyConfiguration, options ...client.ApplyOption) error {
+			requests++
+			return c.Apply(ctx, o, options...)
+		},
+	})
+	clock := testingclock.NewFakeClock(time.Now())
+	updater := NewUpdater(c, writer.New(c, c, clock))
+	sync := func(node string) int {
+		clock.Step(reconcile.CacheLag)
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
+		m.Status.NodeRef.Name = node
+		f.Machines = []*clusterv1.Machine{m}
+		_, err := updater.Sync(t.Context(), scope.New(f))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(c.Get(t.Context(), client.ObjectKeyFromObject(m), m)).To(Succeed())
+		return requests
+	}
+	before := sync("")
+	g.Expect(sync("n0")).To(Equal(before), "the cluster is being installed")
+	f.Phase = controlplanev1.InstallationInstalled
+	g.Expect(sync("n0")).To(Equal(before + 1))
+	g.Expect(m.Spec.Version).To(Equal("v1.32.6"))
+	g.Expect(m.Annotations).To(HaveKey(controlplanev1.EtcdMemberHookAnnotation))
+}
 
 // The delay grows with each refusal of a request. It is the shortest one again after the API server has accepted the
 // request.
