@@ -255,7 +255,7 @@ func TestExpirationOfTheTokenIsReported(t *testing.T) {
 	h.reconcile()
 	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime).To(BeNil())
 	h.install()
-	h.reconcile()
+	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime).NotTo(BeNil(), "with the status that reports the installed cluster")
 	h.Expect(h.controlPlane().Status.KubeconfigExpirationTime.Time).To(BeTemporally("~", time.Now().Add(tokens.Validity), time.Minute))
 
 	h.editPublished(func(s *corev1.Secret) { s.OwnerReferences = nil }) // as a restore leaves it
