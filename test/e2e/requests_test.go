@@ -20,8 +20,8 @@ var (
 	// haHub are the requests to the hub, except for the kinds of assisted-service. Before its first write each
 	// of the six Secrets is read without the cache.
 	haHub = map[string]int{
-		"create events": 60, "create metal3machines": 6, "get secrets": 32,
-		"patch machines": 40, "patch machines/status": 8, "patch metal3machines": 30, "patch metal3machinetemplates": 4,
+		"create events": 60, "create metal3machines": 6, "get clusters": 28, "get secrets": 32,
+		"patch machines": 40, "patch machines/status": 8, "patch metal3machines": 26, "patch metal3machinetemplates": 4,
 		"patch openshiftassistedconfigs": 30, "patch openshiftassistedconfigs/status": 64,
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,
 	}
