@@ -137,7 +137,7 @@ func TestTextOfForeignObjectsIsHarmless(t *testing.T) {
 	g.Expect(out.String()).To(ContainSubstring("https://service/events"), "command why shows where the events are")
 }
 
-func TestClustersThatNeedAttentionComeFirst(t *testing.T) {
+func TestListNamesWhatIsMissing(t *testing.T) {
 	g := NewWithT(t)
 	var out bytes.Buffer
 	g.Expect(WriteList(&out, &snapshot.Snapshot{}, nil)).To(Succeed())
@@ -147,4 +147,21 @@ func TestClustersThatNeedAttentionComeFirst(t *testing.T) {
 	s := &snapshot.Snapshot{NotReadable: map[string]string{snapshot.KindMachine: "no permission"}}
 	g.Expect(WriteList(&out, s, []*Cluster{installing()})).To(Succeed())
 	g.Expect(out.String()).To(HaveSuffix("\nMachines are not readable (no permission).\n"))
+}
+
+func TestClustersThatNeedAttentionComeFirst(t *testing.T) {
+	g := NewWithT(t)
+	cluster := func(name string) clusterv1.Cluster {
+		c := clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: name}}
+		c.Status.Conditions = []metav1.Condition{{Type: clusterv1.ClusterAvailableCondition, Status: metav1.ConditionTrue}}
+		return c
+	}
+	paused, blocked := cluster("c"), cluster("d")
+	paused.Spec.Paused = ptr.To(true)
+	blocked.Spec.ControlPlaneRef.Name = "d"
+	names := []string{}
+	for _, c := range All(&snapshot.Snapshot{Time: now, Clusters: []clusterv1.Cluster{cluster("b"), cluster("a"), paused, blocked}}) {
+		names = append(names, c.Name+" "+string(c.State))
+	}
+	g.Expect(names).To(Equal([]string{"d Blocked", "c Paused", "a Ready", "b Ready"}))
 }
