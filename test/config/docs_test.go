@@ -31,7 +31,8 @@ var documented = map[string]string{
 	"OpenshiftAssistedControlPlane": "../../controlplane/api/v1beta1/conditions.go",
 }
 
-var conditionRow = regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|")
+// The rows of reasons begin with an anchor.
+var conditionRow = regexp.MustCompile("(?m)^\\| (?:<a id=\"[A-Za-z-]+\"></a>)?`([A-Za-z]+)` \\|")
 
 func TestEveryConditionAndReasonIsDocumented(t *testing.T) {
 	g := NewWithT(t)

@@ -85,11 +85,19 @@ func (d *Document) Links() []string {
 	return links
 }
 
-// Anchors are the fragments by which headings are linked to.
+// anchorElement matches an element that only is an anchor.
+var anchorElement = regexp.MustCompile(`^<a id="([A-Za-z-]+)">$`)
+
+// Anchors are the fragments by which headings, and the rows of a table that have one, are linked to.
 func (d *Document) Anchors() []string {
 	var anchors []string
 	seen := map[string]int{}
 	d.each(func(n ast.Node) {
+		if html, is := n.(*ast.RawHTML); is {
+			if match := anchorElement.FindSubmatch(html.Segments.Value(d.source)); match != nil {
+				anchors = append(anchors, string(match[1]))
+			}
+		}
 		if n.Kind() != ast.KindHeading {
 			return
 		}

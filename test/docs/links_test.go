@@ -20,12 +20,8 @@ const root = "../.."
 var elsewhere = regexp.MustCompile(`^[a-z]+:`)
 
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	documents := read(t)
-	anchors := map[string][]string{}
-	for _, d := range documents {
-		anchors[d.Path] = d.Anchors()
-	}
-	for _, d := range documents {
+	anchors := anchors(t)
+	for _, d := range read(t) {
 		for _, link := range d.Links() {
 			if elsewhere.MatchString(link) {
 				continue
@@ -38,7 +34,7 @@ func TestEveryLinkLeadsSomewhere(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(root, target)); err != nil {
 				t.Errorf("%s links to %s, but there is no %s", d.Path, link, target)
 			} else if anchor != "" && !slices.Contains(anchors[target], anchor) {
-				t.Errorf("%s links to %s, but %s has no such heading; it has #%s", d.Path, link, target, strings.Join(anchors[target], ", #"))
+				t.Errorf("%s links to %s, but %s has no such anchor; it has #%s", d.Path, link, target, strings.Join(anchors[target], ", #"))
 			}
 		}
 	}
