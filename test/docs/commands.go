@@ -135,8 +135,10 @@ var (
 // Lacking are the requirements of commands that the hub, on which the commands of documents run, does not have. A
 // remark may name them after needs. The values are the reasons.
 var Lacking = map[string]string{
-	"Pods":   "no kubelet runs there: containers and their logs do not exist",
-	"GitHub": "a published release exists on GitHub only",
+	"Pods":      "no kubelet runs there: containers and their logs do not exist",
+	"GitHub":    "a published release exists on GitHub only",
+	"Internet":  "manifests of other projects are downloaded",
+	"OpenShift": "only OpenShift installs operators with Subscriptions",
 }
 
 // Excused reports whether a remark states a valid reason why a block is not run here. An invalid reason is an error.

@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,24 @@ func TestCommandsOfMakeAndGoNameWhatExists(t *testing.T) {
 		}
 	}
 	NewWithT(t).Expect(found).To(BeNumerically(">", 15))
+}
+
+// waited matches a command that waits for a condition of our kinds.
+var waited = regexp.MustCompile(`wait openshiftassisted.*--for=condition=(\w+)`)
+
+// kubectl does not report that a condition can never exist.
+func TestConditionsThatCommandsWaitForExist(t *testing.T) {
+	found := 0
+	for _, d := range read(t) {
+		for _, block := range d.Blocks("console") {
+			for _, match := range waited.FindAllStringSubmatch(block.Text, -1) {
+				found++
+				NewWithT(t).Expect(file(t, "docs/conditions.md")).To(ContainSubstring("\n| `"+match[1]+"` |"), "%s:%d waits for %s",
+					d.Path, block.Line, match[1])
+			}
+		}
+	}
+	NewWithT(t).Expect(found).To(BeNumerically(">", 5))
 }
 
 func TestRemarksOnCommandsAreTrue(t *testing.T) {

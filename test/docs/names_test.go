@@ -45,7 +45,8 @@ var foreignFlags = map[string]string{
 	"--copy-network":                      "coreos-installer",
 	"--custom-resource-state-config-file": "kube-state-metrics", "--custom-resource-state-only": "kube-state-metrics",
 	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
-	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl",
+	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
+	"--timeout": "kubectl", "--all": "kubectl",
 }
 
 var flagSpan = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)

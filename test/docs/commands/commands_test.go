@@ -70,7 +70,7 @@ func TestCommandsOfDocuments(t *testing.T) {
 
 // endless are commands that end with an event, which never happens here. An error in their arguments is reported
 // immediately. kubectl openshift-agent wait ends with the exit code 3 if another document has deleted its Cluster.
-var endless = regexp.MustCompile(`^kubectl (?:openshift-agent )?wait | --watch`)
+var endless = regexp.MustCompile(`^(?:kubectl|oc) (?:openshift-agent )?wait |^timeout | --watch`)
 
 // reading are commands that change nothing.
 var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A |openshift-agent ` +
@@ -156,6 +156,9 @@ func openTerminal(t *testing.T) *terminal {
 	release.Dir = builder.Root()
 	out, err = release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	// Users download this file of the release.
+	g.Expect(os.Symlink("out/control-plane-openshift-agent/v0.1.0/cluster-template.yaml",
+		filepath.Join(terminal.folder, "cluster-template.yaml"))).To(Succeed())
 	for _, provider := range []string{"bootstrap", "control-plane"} {
 		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | "+
 			"kubectl apply --server-side -f -", provider, provider))
