@@ -148,7 +148,7 @@ verify-generate: generate ## Check that the generated files match their sources 
 	@changed="$$(git status --porcelain -- $(GENERATED))"; \
 	if [ -n "$$changed" ]; then git --no-pager diff -- $(GENERATED); echo "These files do not match their sources. Run 'make generate' and commit:"; echo "$$changed"; exit 1; fi
 
-# The API types are separate modules (see "Use the types" in README.md), which ./... does not include.
+# The API types are separate modules (see docs/go-types.md), which ./... does not include.
 APIS := $(PROVIDERS:%=%/api)
 # Neither does ./... include the tools. Most tools are only pins of foreign programs; these contain our code.
 CODED_TOOLS = $(sort $(dir $(wildcard test/tools/*/*.go)))

@@ -60,12 +60,12 @@ func TestAPIModulesHaveFewRequirements(t *testing.T) {
 	}
 }
 
-// The program of README.md, as a user's own module, needs only the requirements of the API modules.
+// The program of docs/go-types.md, as a user's own module, needs only the requirements of the API modules.
 func TestProgramsNeedOnlyTheAPIModules(t *testing.T) {
 	g := NewWithT(t)
-	readme, err := os.ReadFile("../README.md")
+	page, err := os.ReadFile("../docs/go-types.md")
 	g.Expect(err).NotTo(HaveOccurred())
-	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n").FindSubmatch(readme)
+	program := regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n").FindSubmatch(page)
 	g.Expect(program).NotTo(BeNil())
 
 	user := &modfile.File{}
