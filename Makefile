@@ -271,7 +271,7 @@ nightly: ## Run the checks that take too long for every change. The linter stati
 	$(MAKE) chaos BMO=real ROUNDS=2 CLUSTERS=5 CHAOS='-storm=4m -bound=15m'
 	for core in $(OLDER_CORES); do \
 	  $(MAKE) conformance CORE=$$core; \
-	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade' FOCUS='next patch in place|A topology'; \
+	  $(MAKE) e2e CORE=$$core BACKEND=simulated LABELS='upgrade' FOCUS='next patch in place|A topology|is being upgraded'; \
 	  CORE=$$core go -C test test ./config -count=1; \
 	done
 	$(MAKE) conformance LONG=1 FOCUS='I15 '
