@@ -75,6 +75,7 @@ var foreignNames = map[string]string{
 	"CanUpdateMachine": "Cluster API", "HealthCheckSucceeded": "Cluster API", "InternalError": "Cluster API",
 	"WaitingForPreTerminateHook":         "Cluster API",
 	"cluster.x-k8s.io/remediate-machine": "Cluster API", "in-place-updates.internal.cluster.x-k8s.io/update-in-progress": "Cluster API",
+	"TopologyDelete": "Cluster API", "topology.cluster.x-k8s.io/deployment-name": "Cluster API",
 	"clusterctl.cluster.x-k8s.io/move": "clusterctl", "clusterctl.cluster.x-k8s.io/move-hierarchy": "clusterctl",
 	"ContainerCreating": "Kubernetes", "FailedMount": "Kubernetes",
 	"ClusterImporter": "Open Cluster Management", "DeploymentsHealthy": "assisted-service",
