@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -32,14 +33,23 @@ type Authorities struct {
 
 	// mu guards the fields below.
 	mu sync.Mutex
-	// valid are the certificates as last read successfully, in PEM, without private keys.
-	valid []byte
+	// valid are the authorities as last read successfully.
+	valid bundle
 	// problem is the last problem that was logged.
 	problem string
 }
 
-// ReadAuthorities reads a file or folder. It returns an error if a file cannot be read, has no PEM block or a damaged
-// one, or if no file has a certificate. Without a path it returns nil, which has no authorities.
+// bundle is the content of a file or folder with authorities.
+type bundle struct {
+	// certificates are in PEM, without private keys.
+	certificates []byte
+	// empty are the files without content. cert-manager leaves ca.crt empty for an issuer of a public authority (ACME).
+	empty []string
+}
+
+// ReadAuthorities reads a file or folder. It returns an error if a file cannot be read, or has text without a PEM block.
+// A damaged block is an error, too, and a path without a certificate and without an empty file. An empty file has no
+// authority, and is logged. Without a path ReadAuthorities returns nil, which has no authorities.
 func ReadAuthorities(path string, log logr.Logger) (*Authorities, error) {
 	if path == "" {
 		return nil, nil //nolint:nilnil // nil has no authorities
@@ -48,7 +58,17 @@ func ReadAuthorities(path string, log logr.Logger) (*Authorities, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Authorities{path: path, log: log, valid: found}, nil
+	a := &Authorities{path: path, log: log}
+	a.use(found)
+	return a, nil
+}
+
+// use replaces the valid authorities, and logs the empty files if they changed.
+func (a *Authorities) use(found bundle) {
+	if len(found.empty) > 0 && !slices.Equal(found.empty, a.valid.empty) {
+		a.log.Info("Files for authorities of assisted-service are empty. They add no authority", "files", found.empty)
+	}
+	a.valid, a.problem = found, ""
 }
 
 // PEM returns the certificates as the files have them now. If the files became unreadable or invalid, it logs the
@@ -62,39 +82,43 @@ func (a *Authorities) PEM() []byte {
 	found, err := readAuthorities(a.path)
 	switch {
 	case err == nil:
-		if !bytes.Equal(found, a.valid) || a.problem != "" {
+		if !bytes.Equal(found.certificates, a.valid.certificates) || a.problem != "" {
 			a.log.Info("Read the changed authorities of assisted-service", "path", a.path)
 		}
-		a.valid, a.problem = found, ""
+		a.use(found)
 	case err.Error() != a.problem:
 		a.problem = err.Error()
 		a.log.Error(err, "The authorities of assisted-service are unusable: the former ones stay trusted", "path", a.path)
 	}
-	return a.valid
+	return a.valid.certificates
 }
 
-// readAuthorities returns the certificates of the file, or of the files of the folder.
-func readAuthorities(path string) ([]byte, error) {
+// readAuthorities returns the authorities of the file, or of the files of the folder.
+func readAuthorities(path string) (bundle, error) {
 	files, err := filesAt(path)
 	if err != nil {
-		return nil, err
+		return bundle{}, err
 	}
-	var all []byte
+	var all bundle
 	left := authoritiesLimit
 	for _, file := range files {
 		content, err := readLimited(file, left)
 		if err != nil {
-			return nil, err
+			return bundle{}, err
 		}
 		left -= len(content)
+		if len(bytes.TrimSpace(content)) == 0 {
+			all.empty = append(all.empty, file)
+			continue
+		}
 		found, err := certificatesIn(file, content)
 		if err != nil {
-			return nil, err
+			return bundle{}, err
 		}
-		all = append(all, found...)
+		all.certificates = append(all.certificates, found...)
 	}
-	if len(all) == 0 {
-		return nil, fmt.Errorf("%s has no PEM certificate", path)
+	if len(all.certificates) == 0 && len(all.empty) == 0 {
+		return bundle{}, fmt.Errorf("%s has no PEM certificate", path)
 	}
 	return all, nil
 }

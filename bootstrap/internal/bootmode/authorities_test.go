@@ -121,7 +121,7 @@ func TestAuthoritiesOfAMountedConfigMapFollowChanges(t *testing.T) {
 	g.Expect(bytes.Count(found.PEM(), []byte("BEGIN"))).To(Equal(2))
 	g.Expect(logged).To(ConsistOf(ContainSubstring("Read the changed authorities")))
 
-	publish("..2026_03", map[string][]byte{"ca.crt": []byte("broken"), "other.crt": nil})
+	publish("..2026_03", map[string][]byte{"ca.crt": []byte("broken"), "other.crt": otherCA(t)})
 	for range 3 {
 		g.Expect(bytes.Count(found.PEM(), []byte("BEGIN"))).To(Equal(2), "the former ones stay trusted")
 	}
@@ -146,8 +146,7 @@ func TestDamagedFileKeepsTheFormerAuthorities(t *testing.T) {
 		"not a certificate": {
 			slices.Concat(otherCA(t), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})), "PEM block 2 of ",
 		},
-		"text":  {[]byte("no certificate"), "has no PEM certificate"},
-		"empty": {nil, "has no PEM certificate"},
+		"text": {[]byte("no certificate"), "has no PEM certificate"},
 	} {
 		g := NewWithT(t)
 		folder := t.TempDir()
@@ -165,6 +164,56 @@ func TestDamagedFileKeepsTheFormerAuthorities(t *testing.T) {
 		_, err = ReadAuthorities(folder, funcr.New(func(string, string) {}, funcr.Options{}))
 		g.Expect(err).To(MatchError(ContainSubstring("ca.crt")), situation)
 	}
+}
+
+// cert-manager leaves ca.crt of a Secret empty if the issuer is a public authority (ACME). A manager that rejects the
+// empty file would not start after a change of the issuer.
+func TestEmptyFileAddsNoAuthority(t *testing.T) {
+	server, ca := private(t)
+	for situation, tc := range map[string]struct {
+		files   map[string][]byte
+		path    string
+		trusted bool
+	}{
+		"a file":                           {map[string][]byte{"ca.crt": nil}, "ca.crt", false},
+		"a file with a line break":         {map[string][]byte{"ca.crt": []byte("\n")}, "ca.crt", false},
+		"the only file of a folder":        {map[string][]byte{"ca.crt": nil}, "", false},
+		"next to a file with an authority": {map[string][]byte{"ca.crt": nil, "other.crt": ca}, "", true},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			folder := t.TempDir()
+			for name, content := range tc.files {
+				write(t, filepath.Join(folder, name), content)
+			}
+			var logged []string
+			found, err := ReadAuthorities(filepath.Join(folder, tc.path), funcr.New(func(_, args string) { logged = append(logged, args) },
+				funcr.Options{}))
+			g.Expect(err).NotTo(HaveOccurred())
+			_, err = downloadIgnition(t.Context(), server.URL, found.PEM())
+			g.Expect(err == nil).To(Equal(tc.trusted), "%v", err)
+			g.Expect(logged).To(ConsistOf(And(ContainSubstring("are empty"), ContainSubstring("ca.crt"), Not(ContainSubstring("other")))),
+				"logged once")
+		})
+	}
+}
+
+// The result of a change is that of a start: the authority is not trusted any more.
+func TestFileThatBecomesEmptyRemovesItsAuthority(t *testing.T) {
+	g := NewWithT(t)
+	_, ca := private(t)
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	write(t, file, ca)
+	var logged []string
+	found, err := ReadAuthorities(file, funcr.New(func(_, args string) { logged = append(logged, args) }, funcr.Options{}))
+	g.Expect(err).NotTo(HaveOccurred())
+	write(t, file, nil)
+	for range 3 {
+		g.Expect(found.PEM()).To(BeEmpty())
+	}
+	g.Expect(logged).To(ConsistOf(ContainSubstring("Read the changed authorities"), ContainSubstring("are empty")))
+	write(t, file, ca)
+	g.Expect(found.PEM()).To(Equal(ca))
 }
 
 // A Secret of type kubernetes.io/tls is mounted with its private key.
