@@ -2,6 +2,7 @@ package report
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -135,6 +136,9 @@ func TestTextOfForeignObjectsIsHarmless(t *testing.T) {
 	g.Expect(out.String()).NotTo(ContainSubstring("\x1b"))
 	g.Expect(Line(&c.Cause)).To(Equal("Blocked: HostRefused: first ]0;title second (OpenshiftAssistedConfig m1)"))
 	g.Expect(out.String()).To(ContainSubstring("https://service/events"), "command why shows where the events are")
+
+	c.Cause.Message = strings.Repeat("word ", 1000)
+	g.Expect(len(Line(&c.Cause))).To(BeNumerically("<", 1200), "a message on one line has a bound")
 }
 
 func TestListNamesWhatIsMissing(t *testing.T) {
