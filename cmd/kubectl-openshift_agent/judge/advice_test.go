@@ -22,7 +22,7 @@ const (
 
 var (
 	section   = regexp.MustCompile(`(?m)^## (\w+)$`)
-	reasonRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (.*) \\|$")
+	reasonRow = regexp.MustCompile("(?m)^\\| <a id=\"([\\w-]+)\"></a>`(\\w+)` \\| (.*) \\|$")
 	// more is a link whose text does not belong to the sentence.
 	more = regexp.MustCompile(` ?\[More[^]]*\]\([^)]*\)(, \[[^]]*\]\([^)]*\))*\.`)
 	link = regexp.MustCompile(`\[([^]]*)\]\(([^)]*)\)`)
@@ -46,8 +46,11 @@ func documentedAdvice(g Gomega) map[string]map[string]Advice {
 		kind := string(content[at[2]:at[3]])
 		found[kind] = map[string]Advice{}
 		for _, row := range reasonRow.FindAllStringSubmatch(table, -1) {
-			found[kind][row[1]] = adviceOf(row[2])
+			a := adviceOf(row[3])
+			a.Pages = append(a.Pages, path.Join(documentFolder, "conditions.md")+"#"+row[1])
+			found[kind][row[2]] = a
 		}
+		g.Expect(len(found[kind])).To(BeNumerically(">", 20), "reasons of %s", kind)
 	}
 	return found
 }
