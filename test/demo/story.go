@@ -89,7 +89,8 @@ func firstUnmet(s *lab.State) string {
 		controlplanev1.ReleaseImageResolvedCondition, controlplanev1.MachinesCreatedCondition, controlplanev1.InstalledCondition,
 		controlplanev1.KubeconfigAvailableCondition, controlplanev1.InitializedCondition, controlplanev1.AvailableCondition,
 	} {
-		if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, kind); c != nil && c.Status != "True" {
+		if c := meta.FindStatusCondition(s.ControlPlane.Status.Conditions, kind); c != nil && c.Status != "True" &&
+			!strings.HasPrefix(c.Message, "see the condition ") {
 			return c.Reason + ": " + waits(c.Message)
 		}
 	}
