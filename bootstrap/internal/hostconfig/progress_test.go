@@ -60,12 +60,12 @@ func TestLogOfHostInstallation(t *testing.T) {
 		"The discovery image is ready",
 		"Boot image and bootstrap data are in place, the host may be started",
 		"The host is identified: Agent a runs on BareMetalHost lab/rack1-u7",
-		"Agent a may be installed as worker rack1-u7",
+		"Host rack1-u7 may be installed as worker rack1-u7",
 		"The host belongs to the cluster",
 		"The host is in stage Writing image to disk",
 		"The host is in stage Rebooting",
 		"The host is in stage Joined",
-		"Agent a is installed",
+		"Host rack1-u7 is installed",
 	}))
 }
 
@@ -76,7 +76,11 @@ func TestLogReportsRequiredUserActionOnce(t *testing.T) {
 	messages := w.log()
 	w.reconcile()
 	w.reconcile()
-	w.Expect(messages()).To(ConsistOf(HavePrefix("Needs attention: Secret pull-secret does not exist")))
+	w.Expect(messages()).To(ConsistOf(HavePrefix("Secret pull-secret does not exist")))
+	w.create(lab()["pullSecret"])
+	w.reconcile()
+	w.reconcile()
+	w.Expect(messages()).To(ContainElement("the condition DiscoveryImageReady no longer reports PullSecretMissing"))
 
 	w = booted(t)
 	messages = w.log()
@@ -85,7 +89,6 @@ func TestLogReportsRequiredUserActionOnce(t *testing.T) {
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
 	w.Expect(messages()).To(HaveLen(1), "the Event reports it: %v", messages())
-	w.Expect(messages()[0]).NotTo(HavePrefix("Needs attention"))
 }
 
 // reactions returns the number of measured reactions to a hand-over.

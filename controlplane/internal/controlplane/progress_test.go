@@ -71,7 +71,7 @@ func TestLogShowsAFailureOnce(t *testing.T) {
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "the Event reports the failure")
+	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "by the Event")
 
 	broken := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage = ""
@@ -81,7 +81,7 @@ func TestLogShowsAFailureOnce(t *testing.T) {
 	messages = h.log()
 	h.reconcile()
 	h.reconcile()
-	h.Expect(messages()).To(ConsistOf(HavePrefix("Needs attention: ")))
+	h.Expect(messages()).To(ConsistOf(ContainSubstring("v3.11.0")), "by the Event")
 }
 
 func (h *hub) reactions(to measure.Handover) float64 {
