@@ -150,7 +150,6 @@ func TestEventOfActionSurvivesFailedReport(t *testing.T) {
 	})
 	config := w.config()
 	w.change(config, func() { config.Generation++ }) // an urgent report
-	w.warnings()
 	_, err := w.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(w.config())})
 	w.Expect(err).To(MatchError(ContainSubstring("no answer")))
 	w.Expect(w.event()).To(HavePrefix("Normal HostApproved"))

@@ -30,6 +30,10 @@ func TestProblemsAreNoWaits(t *testing.T) {
 			state(bootstrapv1.ReadyCondition, is, bootstrapv1.HostInstalledReason),
 			state(bootstrapv1.HostInstalledCondition, is, bootstrapv1.HostInstalledReason),
 		}},
+		"no host fits yet": {conditions: []metav1.Condition{
+			state(bootstrapv1.DiscoveryImageReadyCondition, isNot, bootstrapv1.WaitingForDiscoveryImageReason),
+			state(bootstrapv1.HostAvailableCondition, isNot, bootstrapv1.NoHostFitsReason),
+		}},
 		"no host fits": {conditions: []metav1.Condition{
 			state(bootstrapv1.ReadyCondition, isNot, bootstrapv1.NoHostFitsReason),
 			state(bootstrapv1.HostIdentifiedCondition, isNot, bootstrapv1.NoHostFitsReason),

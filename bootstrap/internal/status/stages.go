@@ -127,7 +127,8 @@ var lastingReasons = []string{
 	bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason, bootstrapv1.HostUnhealthyReason,
 }
 
-// isProblem reports whether a condition reports a problem: a state that does not end automatically.
+// isProblem reports whether a condition reports a problem: a state that does not end automatically. HostAvailable looks
+// ahead, while BareMetalHosts may still be inspected: that no host fits is a problem once HostIdentified reports it.
 func isProblem(c *metav1.Condition) bool {
 	switch c.Type {
 	case bootstrapv1.ReadyCondition, clusterv1.PausedCondition:
@@ -135,6 +136,10 @@ func isProblem(c *metav1.Condition) bool {
 	case bootstrapv1.DeletingCondition:
 		working := []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason}
 		return c.Status == metav1.ConditionTrue && !IsDeferrable(c.Reason) && !slices.Contains(working, c.Reason)
+	}
+	ahead := []string{bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason}
+	if c.Type == bootstrapv1.HostAvailableCondition && slices.Contains(ahead, c.Reason) {
+		return false
 	}
 	return c.Status != metav1.ConditionTrue && (!IsDeferrable(c.Reason) || slices.Contains(lastingReasons, c.Reason))
 }

@@ -44,6 +44,9 @@ func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 	h.Expect(created.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	c := conditions.Get(h.controlPlane(), controlplanev1.RegistrationHealthyCondition)
+	if c == nil { // its status does not show yet that the cluster is installed
+		c = conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
+	}
 	h.Expect(c.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	h.Expect(c.Message).To(
 		And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")),
