@@ -92,7 +92,9 @@ func TestUserNeedsOnlyRelease(t *testing.T) {
 		{"clusterctl describes a cluster", func() { w.describe(clusters["lab"]) }},
 		{"clusterctl upgrades to the new release without effect on hosts", func() { w.upgrade(clusters) }},
 		{"clusters are created of every changed template", func() { w.makeNewClusters(clusters) }},
+		{"clusterctl uninstalls and installs the providers without effect on hosts", func() { w.reinstall(clusters) }},
 		{"clusters are deleted with the new release", func() { w.deleteClusters(clusters) }},
+		{"clusterctl uninstalls the providers with their kinds", w.uninstall},
 	} {
 		if !t.Run(step.name, func(inner *testing.T) {
 			outer := w.T
@@ -339,7 +341,7 @@ func (w *world) expectNothingRefused() {
 	w.Helper()
 	g := NewWithT(w)
 	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
-		requests, err := w.lab.Env.Requests(w.deployments.Process(name).User, time.Time{})
+		requests, err := w.lab.Env.Requests(w.deployments.Process(name).User, w.begin)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(requests).NotTo(BeEmpty())
 		for _, request := range requests {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
@@ -51,6 +52,8 @@ type world struct {
 	// source is the checkout of the previous release.
 	source    *components.Builder
 	providers []map[string]string
+	// begin is when the managers got the rights that they have now.
+	begin time.Time
 	// core, metal3 and ipam are the versions of the foreign providers.
 	core, metal3, ipam string
 }
