@@ -141,7 +141,7 @@ generate-docs: $(CRD_REF_DOCS)
 # The kubectl plugin shows what docs/conditions.md states about a reason.
 .PHONY: generate-advice
 generate-advice:
-	@UPDATE_GOLDEN=1 go -C $(PLUGIN) test -vet=off -count=1 -run '^TestAdviceIsDocumentation$$' ./judge > /dev/null
+	@output="$$(UPDATE_GOLDEN=1 go -C $(PLUGIN) test -vet=off -count=1 -run '^TestAdviceIsDocumentation$$' ./judge)" || { echo "$$output"; exit 1; }
 
 .PHONY: verify-generate
 verify-generate: generate ## Check that the generated files match their sources and are committed.
