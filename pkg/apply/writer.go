@@ -53,7 +53,7 @@ func (w *Writer) ApplyOnce(
 	}
 	wrote, err = by.Apply(ctx, desired, observed)
 	if err == nil && wrote {
-		w.Recent.RecordStored(key, version, desired.GetResourceVersion())
+		w.Recent.RecordStored(key, desired.GetResourceVersion(), version)
 	}
 	return wrote, err
 }

@@ -108,7 +108,7 @@ func NewRecentWrites(c clock.PassiveClock) *RecentWrites {
 func (w *RecentWrites) Record(key, version string) { w.written.Record(key, struct{}{}, version) }
 
 // RecordStored is like Record for a write whose response had the resource version stored.
-func (w *RecentWrites) RecordStored(key, version, stored string) {
+func (w *RecentWrites) RecordStored(key, stored, version string) {
 	w.written.RecordStored(key, struct{}{}, stored, version)
 }
 

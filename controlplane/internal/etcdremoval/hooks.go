@@ -124,6 +124,6 @@ func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
 	if err := kube.Annotate(ctx, h.client, after, removed, writer.FieldOwner); err != nil {
 		return fmt.Errorf("cannot remove the hook: %w", err)
 	}
-	h.writer.Recent.RecordStored(HookKey(m), m.ResourceVersion, after.ResourceVersion)
+	h.writer.Recent.RecordStored(HookKey(m), after.ResourceVersion, m.ResourceVersion)
 	return nil
 }

@@ -85,7 +85,7 @@ func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unst
 	if err := kube.Annotate(ctx, h.client, after, annotation, writer.FieldOwner); err != nil {
 		return fmt.Errorf("cannot write the protection: %w", err)
 	}
-	h.writer.Recent.RecordStored(protectionKey(infra), infra.GetResourceVersion(), after.GetResourceVersion())
+	h.writer.Recent.RecordStored(protectionKey(infra), after.GetResourceVersion(), infra.GetResourceVersion())
 	return nil
 }
 

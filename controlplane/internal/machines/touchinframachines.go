@@ -83,7 +83,7 @@ func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured
 	if err := kube.Annotate(ctx, u.client, infra, annotations, writer.FieldOwner); err != nil {
 		return err
 	}
-	u.writer.Recent.RecordStored(touchKey(infra), version, infra.GetResourceVersion())
+	u.writer.Recent.RecordStored(touchKey(infra), infra.GetResourceVersion(), version)
 	return nil
 }
 
