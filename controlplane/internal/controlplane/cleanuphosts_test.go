@@ -19,8 +19,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdremoval"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -443,15 +441,7 @@ func TestAgentOfFormerMachineDoesNotEndTheRecord(t *testing.T) {
 	h.Expect(h.Update(t.Context(), &m)).To(Succeed())
 	m.Status.NodeRef.Name = ""
 	h.Expect(h.Status().Update(t.Context(), &m)).To(Succeed())
-	former := &aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "former", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
-		Spec: aiv1beta1.AgentSpec{
-			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
-			NodeLabels:            map[string]string{metal3.HostUIDLabel: "host"},
-		},
-	}
-	h.Expect(h.Create(t.Context(), former)).To(Succeed())
-	h.recordAgent(&m, former.Name)
+	former := h.createAgent(&m, "former")
 	n0 := &h.workloads.facts.Nodes[0]
 	n0.ProviderID, n0.HostUID = "", "host"
 	h.annotate(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name))

@@ -48,6 +48,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -412,6 +413,22 @@ func (h *hub) recordAgent(m *clusterv1.Machine, agent string) {
 	config.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(m, clusterv1.GroupVersion.WithKind("Machine"))}
 	config.Status.AgentRef = &corev1.LocalObjectReference{Name: agent}
 	h.Expect(h.Update(h.t.Context(), config)).To(Succeed())
+}
+
+// createAgent creates an Agent of the BareMetalHost with the UID "host", bound to the cluster, and records it as that of a
+// Machine's host.
+func (h *hub) createAgent(m *clusterv1.Machine, name string) *aiv1beta1.Agent {
+	h.t.Helper()
+	agent := &aiv1beta1.Agent{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: name, Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
+		Spec: aiv1beta1.AgentSpec{
+			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
+			NodeLabels:            map[string]string{metal3.HostUIDLabel: "host"},
+		},
+	}
+	h.Expect(h.Create(h.t.Context(), agent)).To(Succeed())
+	h.recordAgent(m, agent.Name)
+	return agent
 }
 
 // install completes the installation of the cluster.

@@ -25,7 +25,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
-	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -145,15 +144,7 @@ func TestInfraMachineIsTouchedOnceForItsNode(t *testing.T) {
 	h.reconcile()
 	h.chooseHosts()
 	m := h.machines()[0]
-	agent := &aiv1beta1.Agent{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "a0", Labels: map[string]string{aiv1beta1.InfraEnvNameLabel: m.Name}},
-		Spec: aiv1beta1.AgentSpec{
-			ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"},
-			NodeLabels:            map[string]string{metal3.HostUIDLabel: "host"},
-		},
-	}
-	h.Expect(h.Create(t.Context(), agent)).To(Succeed())
-	h.recordAgent(&m, agent.Name)
+	h.createAgent(&m, "a0")
 	touches := func() int {
 		h.writing.Lock()
 		defer h.writing.Unlock()

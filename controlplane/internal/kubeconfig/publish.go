@@ -150,8 +150,13 @@ func (p *Publisher) publish(ctx context.Context, s *scope.Scope, admin *corev1.S
 		}
 		s.Found.Event(corev1.EventTypeNormal, "KubeconfigPublished", "Published the kubeconfig in Secret %s", published.Name)
 	}
-	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	setPublished(s, published)
 	return true, nil
+}
+
+// setPublished continues with a written kubeconfig: the status reports its annotations before the cache shows them.
+func setPublished(s *scope.Scope, written *corev1.Secret) {
+	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: written.ObjectMeta}
 }
 
 // withAdditions returns assisted-service's kubeconfig with the additions of the user to the published kubeconfig, and
@@ -193,6 +198,6 @@ func (p *Publisher) adopt(ctx context.Context, s *scope.Scope, source *kubeconfi
 	if err := p.writer.ApplyOwned(ctx, s, adopted, current); err != nil {
 		return fmt.Errorf("cannot adopt the kubeconfig in Secret %s: %w", adopted.Name, err)
 	}
-	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: adopted.ObjectMeta}
+	setPublished(s, adopted)
 	return nil
 }

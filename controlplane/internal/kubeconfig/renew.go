@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/cluster-api/util/secret"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -159,7 +158,7 @@ func (p *Publisher) publishToken(ctx context.Context, s *scope.Scope, current *c
 	if err := p.writer.ApplyOwnedAtOnce(ctx, s, published, current); err != nil {
 		return fmt.Errorf("cannot publish the renewed kubeconfig: %w", err)
 	}
-	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	setPublished(s, published)
 	p.endCount(s, authorities)
 	s.Again.In(renewal.Sub(p.clock.Now()))
 	s.Found.Event(corev1.EventTypeNormal, "KubeconfigRenewed",

@@ -131,7 +131,7 @@ func (p *Publisher) publishAuthorities(
 		s.Found.Event(corev1.EventTypeNormal, "KubeconfigAuthoritiesChanged", "Secret %s trusts the authorities that spec.kubeconfig states",
 			published.Name)
 	}
-	s.Found.Kubeconfig = &metav1.PartialObjectMetadata{ObjectMeta: published.ObjectMeta}
+	setPublished(s, published)
 	return nil
 }
 
