@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -84,7 +85,7 @@ func (c *Cause) Usual() time.Duration { return time.Duration(c.UsualSeconds) * t
 func Cluster(c *snapshot.Cluster) Cause {
 	j := judgment{now: c.Time}
 	object := Object{Kind: snapshot.KindCluster, Namespace: c.Namespace, Name: c.Name}
-	if c.Spec.Paused != nil && *c.Spec.Paused {
+	if ptr.Deref(c.Spec.Paused, false) {
 		return Cause{
 			State: Paused, Object: object, Reason: clusterv1.PausedReason, ReadFrom: []Object{object},
 			Message: "Cluster " + c.Name + " is paused: nothing is changed. Set spec.paused to false to continue.",

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -184,11 +185,11 @@ func sinceOf(c *snapshot.Cluster) metav1.Time {
 // desired returns the number of Machines that a Cluster requests, as Cluster API counts them.
 func desired(c *clusterv1.Cluster) int32 {
 	count := int32(0)
-	if cp := c.Status.ControlPlane; cp != nil && cp.DesiredReplicas != nil {
-		count += *cp.DesiredReplicas
+	if cp := c.Status.ControlPlane; cp != nil {
+		count += ptr.Deref(cp.DesiredReplicas, 0)
 	}
-	if w := c.Status.Workers; w != nil && w.DesiredReplicas != nil {
-		count += *w.DesiredReplicas
+	if w := c.Status.Workers; w != nil {
+		count += ptr.Deref(w.DesiredReplicas, 0)
 	}
 	return count
 }
@@ -207,7 +208,8 @@ func controlPlaneOf(c *snapshot.Cluster) *ControlPlane {
 	}
 	if to := status.Upgrade.DistributionVersion; to != "" {
 		r.Upgrade = &Upgrade{
-			To: to, Percentage: status.Upgrade.Percentage, UpToDate: orZero(status.UpToDateReplicas), Machines: orZero(status.Replicas),
+			To: to, Percentage: status.Upgrade.Percentage, UpToDate: ptr.Deref(status.UpToDateReplicas, 0),
+			Machines:    ptr.Deref(status.Replicas, 0),
 			PoolsBehind: status.PoolsBehind,
 		}
 	}
@@ -219,13 +221,6 @@ func controlPlaneOf(c *snapshot.Cluster) *ControlPlane {
 		}
 	}
 	return r
-}
-
-func orZero(number *int32) int32 {
-	if number == nil {
-		return 0
-	}
-	return *number
 }
 
 // etcdOf returns the state of etcd. It is nil while the control plane does not report etcd.

@@ -70,10 +70,10 @@ func WriteCause(out io.Writer, object judge.Object, now metav1.Time, c *judge.Ca
 	if c.Message != "" {
 		text.WriteString(wrap(c.Message, "  "))
 	}
-	if advice, found := judge.AdviceFor(c); found && c.State != judge.Ready {
-		text.WriteString("\nWhat to do:\n" + wrap(advice.Text, "  "))
-		for _, page := range advice.Pages {
-			text.WriteString("  " + documentation + page + "\n")
+	if explained := Explain(c); explained.Advice != "" {
+		text.WriteString("\nWhat to do:\n" + wrap(explained.Advice, "  "))
+		for _, page := range explained.Pages {
+			text.WriteString("  " + page + "\n")
 		}
 	}
 	text.WriteString("\n")

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
+	"k8s.io/utils/ptr"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
@@ -96,7 +97,7 @@ func controlPlaneItem(r *Cluster) Item {
 	}
 	if r.Cause.Object.Kind == snapshot.KindControlPlane {
 		i.State, i.Problem = r.State, describe(r.Cause.Reason, r.Cause.Message)
-		i.Age = age(r.Time, orEmpty(r.Cause.Since), r.Cause.Usual())
+		i.Age = age(r.Time, ptr.Deref(r.Cause.Since, metav1.Time{}), r.Cause.Usual())
 	}
 	if u := cp.Upgrade; u != nil {
 		i.Children = append(i.Children, upgradeItem(u))
@@ -177,13 +178,6 @@ func machineItem(r *Cluster, m *Machine) Item {
 // readiness describes the condition Ready of a Node.
 var readiness = map[metav1.ConditionStatus]string{
 	metav1.ConditionTrue: "ready", metav1.ConditionFalse: "not ready", metav1.ConditionUnknown: "of unknown readiness",
-}
-
-func orEmpty(t *metav1.Time) metav1.Time {
-	if t == nil {
-		return metav1.Time{}
-	}
-	return *t
 }
 
 // age describes how long a step takes: "3m (usually up to 30m)".
