@@ -171,12 +171,15 @@ func (b *Builder) make(ctx context.Context, c Component, counted *compilation) e
 	if c.tools == "" {
 		flags = append(flags, "-tags", managerTags) // as manager does, which finds nothing to build then
 	}
-	missing, err := b.notCompiled(ctx, r.source, pkg, flags...)
-	if err != nil {
-		return err
+	if _, err := os.Stat(r.target); err != nil { // the list takes longer than the build of a program that has changed
+		missing, err := b.notCompiled(ctx, r.source, pkg, flags...)
+		if err != nil {
+			return err
+		}
+		counted.expect(missing)
+		flags = append(flags, "-v")
 	}
-	counted.expect(missing)
-	if err := b.build(ctx, counted, r.source, r.target, pkg, append(flags, "-v")...); err != nil || r.inputs == "" {
+	if err := b.build(ctx, counted, r.source, r.target, pkg, flags...); err != nil || r.inputs == "" {
 		return err
 	}
 	return os.WriteFile(r.target+".inputs", []byte(r.inputs), 0o644)
