@@ -62,7 +62,7 @@ var (
 		"pkg/bound",
 		"pkg/contract",
 		"pkg/findings",
-		"pkg/metal3",
+		"pkg/metal3", "pkg/metal3/choice",
 		"pkg/reach",
 		"pkg/versions",
 	)

@@ -61,7 +61,7 @@ func exitFor(s judge.State) error {
 
 // hub is the management cluster of the user's kubeconfig.
 type hub struct {
-	client.Reader
+	reader.API
 	// namespace is that of the flags or of the context.
 	namespace string
 }
@@ -100,7 +100,7 @@ func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
 	}
-	return &hub{Reader: api, namespace: namespace}, nil
+	return &hub{API: api, namespace: namespace}, nil
 }
 
 // plugin is what the commands have in common.
@@ -150,7 +150,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand())
+	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand())
 	return root
 }
 

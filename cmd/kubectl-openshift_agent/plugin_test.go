@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -45,6 +46,11 @@ func newWorld(t *testing.T, funcs interceptor.Funcs) *world {
 	g := NewWithT(t)
 	scheme, err := reader.NewScheme()
 	g.Expect(err).NotTo(HaveOccurred())
+	infra := clusterv1.GroupVersionInfrastructure
+	scheme.AddKnownTypeWithName(infra.WithKind(snapshot.KindInfraMachine), &unstructured.Unstructured{})
+	scheme.AddKnownTypeWithName(infra.WithKind(snapshot.KindInfraMachine+"List"), &unstructured.UnstructuredList{})
+	mapper := meta.NewDefaultRESTMapper([]schema.GroupVersion{clusterv1.GroupVersionInfrastructure})
+	mapper.Add(infra.WithKind(snapshot.KindInfraMachine), meta.RESTScopeNamespace)
 	created := metav1.NewTime(now.Add(-time.Hour))
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "ha", CreationTimestamp: created}}
 	cluster.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{
@@ -57,7 +63,7 @@ func newWorld(t *testing.T, funcs interceptor.Funcs) *world {
 		Namespace: "lab", Name: "m0", CreationTimestamp: created, Labels: map[string]string{clusterv1.ClusterNameLabel: "ha"},
 	}}
 	machine.Spec.ClusterName, machine.Status.NodeRef.Name = "ha", "n0"
-	return &world{Gomega: g, clock: clocktesting.NewFakeClock(now), Client: fake.NewClientBuilder().WithScheme(scheme).
+	return &world{Gomega: g, clock: clocktesting.NewFakeClock(now), Client: fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).
 		WithObjects(cluster, controlPlane, machine).WithInterceptorFuncs(funcs).Build()}
 }
 
@@ -67,7 +73,7 @@ func (w *world) run(ctx context.Context, args ...string) int {
 	w.err.Reset()
 	return run(ctx, &plugin{
 		streams: genericiooptions.IOStreams{Out: &w.out, ErrOut: &w.err}, clock: w.clock, flags: genericclioptions.NewConfigFlags(true),
-		connect: func() (*hub, error) { return &hub{Reader: w.Client, namespace: "lab"}, nil },
+		connect: func() (*hub, error) { return &hub{API: w.Client, namespace: "lab"}, nil },
 	}, args)
 }
 

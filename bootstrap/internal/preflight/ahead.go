@@ -9,6 +9,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3/choice"
 )
 
 // competitors returns the older Metal3Machines that compete for the hosts that fit this one. It returns nil
@@ -78,12 +79,12 @@ func (s *search) classOf(machine *unstructured.Unstructured) *class {
 	found := &class{}
 	s.classes[key] = found
 	s.compared += len(s.Hosts)
-	from := poolOf(s.Facts, machine, selector)
-	if from.waiting != nil {
+	from, err := choice.PoolOf(machine, s.Hosts)
+	if err != nil || from.Waiting != nil {
 		return found
 	}
 	for i, host := range s.Hosts {
-		if from.hosts.Has(host) {
+		if from.Hosts.Has(host) {
 			found.hosts = append(found.hosts, i)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3/choice"
 )
 
 // Host returns the condition HostAvailable. It is nil if the Machine does not use Metal3, or if its host is
@@ -94,7 +95,7 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return unavailable(bootstrapv1.NMStateConfigMismatchReason, hostnetwork.Mismatch(f))
 	case metal3.CriticalHealth(f.Host):
 		return unavailable(bootstrapv1.HostUnhealthyReason, fmt.Sprintf("%s: %s. Repair its server. To use another host, set the annotation "+
-			"capm3.metal3.io/unhealthy on the BareMetalHost and delete the Machine, which wipes this host", host, criticalHealth))
+			"capm3.metal3.io/unhealthy on the BareMetalHost and delete the Machine, which wipes this host", host, choice.CriticalHealthMessage))
 	case metal3.HealthWarning(f.Host):
 		return available(bootstrapv1.HostChosenReason, host+": its BMC reports a warning (condition Healthy)")
 	}
@@ -103,7 +104,7 @@ func chosen(f *facts.Facts) *metav1.Condition {
 
 // candidates returns the condition for the hosts that the Machine may get.
 func candidates(f *facts.Facts) *metav1.Condition {
-	selector, err := metal3.HostSelector(f.InfraMachine)
+	from, err := choice.PoolOf(f.InfraMachine, f.Hosts)
 	if err != nil {
 		return unavailable(bootstrapv1.NoHostFitsReason, fmt.Sprintf("%s %s: %v", f.InfraMachine.GetKind(), f.InfraMachine.GetName(), err))
 	}
@@ -114,22 +115,13 @@ func candidates(f *facts.Facts) *metav1.Condition {
 	case len(f.Hosts) == 0:
 		return unavailable(bootstrapv1.NoHostFitsReason, fmt.Sprintf("namespace %s has no BareMetalHost: create one for each Machine", namespace))
 	}
-	from := poolOf(f, f.InfraMachine, selector)
-	if reserved := from.waiting; reserved != nil {
-		return unavailable(
-			bootstrapv1.NoHostFitsReason,
-			fmt.Sprintf(
-				"Metal3 waits for BareMetalHost %s (%s), which the label %s reserves for the Machine, and uses no other host meanwhile",
-				reserved.Name,
-				metal3.UnavailableReason(reserved, metal3.NodeReuseName(f.InfraMachine)),
-				metal3.NodeReuseLabel,
-			),
-		)
+	if expected := from.Expected(); expected != "" {
+		return unavailable(bootstrapv1.NoHostFitsReason, expected)
 	}
 	var fitting []string
 	mismatched := mismatched{}
 	for _, host := range f.Hosts {
-		if reason := mismatch(f, host, selector, from); reason != "" {
+		if reason := mismatch(f, host, from); reason != "" {
 			mismatched[reason] = append(mismatched[reason], host.Name)
 		} else {
 			fitting = append(fitting, host.Name)
@@ -154,7 +146,7 @@ func candidates(f *facts.Facts) *metav1.Condition {
 }
 
 // fits returns the condition for hosts that fit, which static networks or the failure domain may restrict.
-func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
+func fits(f *facts.Facts, from *choice.Pool, fitting []string) *metav1.Condition {
 	if without := unaddressed(f, fitting); len(without) == len(fitting) {
 		return unavailable(
 			bootstrapv1.NMStateConfigMismatchReason,
@@ -178,10 +170,10 @@ func fits(f *facts.Facts, from *pool, fitting []string) *metav1.Condition {
 		)
 	}
 	message := "BareMetalHosts that fit: " + list(fitting)
-	if from.domain != "" && len(from.near) == 0 {
+	if from.Domain != "" && len(from.Near) == 0 {
 		message += fmt.Sprintf(
 			"; none has the failure domain %s of the Machine (label %s): Metal3 takes any of them",
-			from.domain,
+			from.Domain,
 			metal3.FailureDomainLabel,
 		)
 	}

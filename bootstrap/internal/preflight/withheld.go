@@ -1,9 +1,7 @@
 package preflight
 
 import (
-	"cmp"
 	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -92,9 +90,4 @@ func Candidates(f *facts.Facts) []*metal3.Host {
 		}
 	}
 	return hosts
-}
-
-// serverConflict returns why a host is not the server that it seems to be; "" if nothing shows that.
-func serverConflict(f *facts.Facts, host *metal3.Host) string {
-	return cmp.Or(strings.Join(f.Claims(host), "; "), metal3.WrongBMC(host))
 }

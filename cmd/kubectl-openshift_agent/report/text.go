@@ -68,10 +68,10 @@ func WriteCause(out io.Writer, object judge.Object, now metav1.Time, c *judge.Ca
 	}
 	text.WriteString("\n")
 	if c.Message != "" {
-		text.WriteString(wrap(c.Message, "  "))
+		text.WriteString(wrap(c.Message))
 	}
 	if explained := Explain(c); explained.Advice != "" {
-		text.WriteString("\nWhat to do:\n" + wrap(explained.Advice, "  "))
+		text.WriteString("\nWhat to do:\n" + wrap(explained.Advice))
 		for _, page := range explained.Pages {
 			text.WriteString("  " + page + "\n")
 		}
@@ -92,8 +92,9 @@ func WriteCause(out io.Writer, object judge.Object, now metav1.Time, c *judge.Ca
 	return err
 }
 
-// wrap breaks a text into lines, each with an indentation. It removes control characters.
-func wrap(text, indent string) string {
+// wrap breaks a text into indented lines. It removes control characters.
+func wrap(text string) string {
+	const indent = "  "
 	var lines strings.Builder
 	line := indent
 	for _, word := range strings.Fields(bound.Shorten(text, textBytes)) {

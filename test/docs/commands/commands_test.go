@@ -74,7 +74,7 @@ var endless = regexp.MustCompile(`^(?:kubectl|oc) (?:openshift-agent )?wait |^ti
 
 // reading are commands that change nothing.
 var reading = regexp.MustCompile(`^(?:kubectl|oc) (?:(?:-n|--namespace) \S+ |-A |openshift-agent ` +
-	`)*(?:status|why|get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
+	`)*(?:status|why|hosts|get|describe|explain|events|wait|auth can-i|version) [^|;&>$]*$`)
 
 // changes reports whether a command may change what others find.
 func changes(command string) bool { return !reading.MatchString(command) }
@@ -83,7 +83,7 @@ func TestCommandsThatChangeNothing(t *testing.T) {
 	g := NewWithT(t)
 	for _, command := range []string{
 		"kubectl get machines", "kubectl -n hub describe cluster c", "oc get nodes # all",
-		"kubectl wait cluster/c --for=condition=Available", "kubectl openshift-agent status c",
+		"kubectl wait cluster/c --for=condition=Available", "kubectl openshift-agent status c", "kubectl openshift-agent hosts lab",
 	} {
 		g.Expect(changes(command)).To(BeFalse(), command)
 	}
