@@ -2,7 +2,7 @@
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 import { checkDiagrams, diagrams } from './diagrams.mts'
-import { links, plainBraces } from './markdown.mts'
+import { anchors, links, plainBraces } from './markdown.mts'
 import { repository, root, sections, sidebar } from './navigation.mts'
 import { checkSearch, searchOptions } from './search.mts'
 
@@ -18,7 +18,7 @@ export default defineConfig({
   buildEnd: async site => { await checkDiagrams(); await checkSearch(site) },
   markdown: {
     anchor: { slugify: text => slug(text) }, // the anchors that GitHub gives
-    config: markdown => { markdown.use(links).use(plainBraces).use(diagrams) },
+    config: markdown => { markdown.use(anchors).use(links).use(plainBraces).use(diagrams) },
   },
   vite: {
     build: { chunkSizeWarningLimit: 5000 }, // kB: Mermaid and the search index are loaded when they are needed

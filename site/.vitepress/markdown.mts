@@ -11,6 +11,21 @@ export function plainBraces(markdown: MarkdownIt) {
   markdown.renderer.rules.text = (...args) => text(...args).replaceAll('{{', '&#123;&#123;')
 }
 
+/** Gives a heading the anchor that it states: ### <a id="kind.spec.field"></a>spec.field */
+export function anchors(markdown: MarkdownIt) {
+  markdown.core.ruler.before('anchor', 'stated-anchors', state => {
+    state.tokens.forEach((heading, index) => {
+      if (heading.type !== 'heading_open') return
+      const text = state.tokens[index + 1]
+      const stated = text.content.match(/^<a id="([^"]+)"><\/a>/)
+      if (!stated) return
+      heading.attrSet('id', stated[1])
+      text.content = text.content.slice(stated[0].length)
+      text.children!.splice(0, 2)
+    })
+  })
+}
+
 export function links(markdown: MarkdownIt) {
   markdown.core.ruler.push('repository-links', state => {
     for (const block of state.tokens) {

@@ -86,7 +86,7 @@ func (d *Document) Links() []string {
 }
 
 // anchorElement matches an element that only is an anchor.
-var anchorElement = regexp.MustCompile(`^<a id="([A-Za-z-]+)">$`)
+var anchorElement = regexp.MustCompile(`^<a id="([A-Za-z0-9.-]+)">$`)
 
 // Anchors are the fragments by which headings, and the rows of a table that have one, are linked to.
 func (d *Document) Anchors() []string {
