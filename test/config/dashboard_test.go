@@ -33,27 +33,6 @@ import (
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
-// dashboard has the tested fields of Grafana's model.
-type dashboard struct {
-	Panels []struct {
-		ID      int    `json:"id"`
-		Title   string `json:"title"`
-		Type    string `json:"type"`
-		Targets []struct {
-			Expr         string `json:"expr"`
-			LegendFormat string `json:"legendFormat"`
-		} `json:"targets"`
-	} `json:"panels"`
-	Templating struct {
-		List []struct {
-			Name       string `json:"name"`
-			Type       string `json:"type"`
-			Definition string `json:"definition"`
-			Query      any    `json:"query"`
-		} `json:"list"`
-	} `json:"templating"`
-}
-
 // sample is a series with its value in a response of Prometheus.
 type sample struct {
 	Metric map[string]string `json:"metric"`
@@ -64,22 +43,39 @@ var (
 	grouping = regexp.MustCompile(`by \(([^)]*)\)`)
 	inLegend = regexp.MustCompile(`{{([^}]*)}}`)
 	ofValues = regexp.MustCompile(`^label_values\((.*), ([a-z_]+)\)$`)
+	// attemptTime matches the start of an installation.
+	attemptTime = regexp.MustCompile(`(?m)^(capi_openshiftassistedcontrolplane_status_installation_attempt_time\{.*\}) .*$`)
 	// forGrafana replaces the variables of Grafana. Selected series must exist, not only be empty.
-	forGrafana = strings.NewReplacer("$namespace", ".+", "$cluster", ".+", "$__rate_interval", "1m")
+	forGrafana = strings.NewReplacer(`="$namespace"`, `=~".+"`, `="$cluster"`, `=~".+"`, "$namespace", ".+", "$cluster", ".+",
+		"$__rate_interval", "1m")
 )
 
-// TestDashboardShowsSeries runs each query of the dashboard on a real Prometheus. Prometheus scrapes the
+// TestDashboardsShowSeries runs each query of the dashboards on a real Prometheus. Prometheus scrapes the
 // metrics of our code, controller-runtime and kube-state-metrics.
-func TestDashboardShowsSeries(t *testing.T) {
-	g := NewWithT(t)
-	content, err := os.ReadFile("../../config/monitoring/grafana-dashboard.json")
-	g.Expect(err).NotTo(HaveOccurred())
-	var shown dashboard
-	g.Expect(json.Unmarshal(content, &shown)).To(Succeed())
+func TestDashboardsShowSeries(t *testing.T) {
+	g, all := NewWithT(t), dashboards(t)
 	query := startPrometheus(t)
 	g.Eventually(query).WithArguments(`count_over_time(up[1m]) > 3`).WithTimeout(3*time.Minute).Should(HaveLen(3),
 		"every target was scraped a few times")
+	for file, shown := range all {
+		t.Run(file, func(t *testing.T) { checkSeries(t, shown, query) })
+	}
+	t.Run("a cluster that is installed without a problem needs no attention", func(t *testing.T) {
+		g := NewWithT(t)
+		installing, err := query(`count by (cluster_name) (capi_openshiftassistedcontrolplane_status_installation_phase{phase="Installing"})`)
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(installing).To(HaveLen(1))
+		listed, err := query(forGrafana.Replace(queryOf(t, all[fleet], clustersNeedAttention)))
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(listed).NotTo(ContainElement(HaveField("Metric", HaveKeyWithValue("cluster_name", installing[0].Metric["cluster_name"]))))
+		g.Expect(listed).To(ContainElement(HaveField("Metric", HaveKeyWithValue("reason", "InstallationFailed"))))
+	})
+}
 
+// checkSeries checks that each variable has values, and that each query has a result with the labels of its legend.
+func checkSeries(t *testing.T, shown dashboard, query func(expression string) ([]sample, error)) {
+	t.Helper()
+	g := NewWithT(t)
 	for _, variable := range shown.Templating.List {
 		if variable.Type != "query" {
 			continue
@@ -176,6 +172,7 @@ func exposed(t *testing.T) http.Handler {
 	act := activity(t)
 	state := stateMetrics(t, "OpenshiftAssistedControlPlane-Progressing-Installing",
 		"OpenshiftAssistedControlPlane-Degraded-InstallationFailed", "OpenshiftAssistedConfig-Degraded-HostInstallationFailed", installingHost)
+	state = attemptTime.ReplaceAllString(state, fmt.Sprintf("$1 %d", time.Now().Unix())) // the recorded installation has just begun
 	mux := http.NewServeMux()
 	mux.Handle("/manager", promhttp.InstrumentMetricHandler(metrics.Registry, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		act()

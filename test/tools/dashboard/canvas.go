@@ -217,17 +217,19 @@ func (c *canvas) legend(a area, answers []series) int {
 	return lines*lineHeight + 4
 }
 
-// table draws what there is now, a line for each series, as Grafana does: the time, the labels, the value.
+// table draws what there is now, a line for each series.
 func (c *canvas) table(a area, p panel, answers []series) {
-	names := slices.Sorted(maps.Keys(answers[0].labels))
-	rows := [][]string{append(append([]string{"Time"}, names...), "Value")}
+	columns := p.columns(answers[0].labels)
+	rows := [][]string{p.headings(columns)}
 	for _, s := range answers {
-		row := []string{c.prometheus.to.UTC().Format("15:04:05")}
-		for _, name := range names {
-			row = append(row, s.labels[name])
+		value, _ := show(p.FieldConfig.Defaults.Unit, s.values[0])
+		cells := map[string]string{"Time": c.prometheus.to.UTC().Format("15:04:05"), "Value": value}
+		maps.Copy(cells, s.labels)
+		row := make([]string, 0, len(columns))
+		for _, name := range columns {
+			row = append(row, cells[name])
 		}
-		shown, _ := show(p.FieldConfig.Defaults.Unit, s.values[0])
-		rows = append(rows, append(row, shown))
+		rows = append(rows, row)
 	}
 	x := c.places(a, rows)
 	const height = 25
@@ -247,6 +249,30 @@ func (c *canvas) table(a area, p panel, answers []series) {
 			c.Text(cell, x[j], y+17, 0, style)
 		}
 	}
+}
+
+// columns returns the columns of a table as Grafana orders them: the time, the labels, the value, unless the panel
+// hides or moves them.
+func (p panel) columns(labels map[string]string) []string {
+	columns := slices.Concat([]string{"Time"}, slices.Sorted(maps.Keys(labels)), []string{"Value"})
+	for _, t := range p.Transformations {
+		columns = slices.DeleteFunc(columns, func(name string) bool { return t.Options.ExcludeByName[name] })
+		slices.SortStableFunc(columns, func(a, b string) int { return t.Options.IndexByName[a] - t.Options.IndexByName[b] })
+	}
+	return columns
+}
+
+// headings returns the names that a table shows for its columns.
+func (p panel) headings(columns []string) []string {
+	names := slices.Clone(columns)
+	for _, t := range p.Transformations {
+		for i, column := range columns {
+			if name := t.Options.RenameByName[column]; name != "" {
+				names[i] = name
+			}
+		}
+	}
+	return names
 }
 
 // places are where the columns of a table begin; what is left of the width is shared among them.

@@ -35,7 +35,17 @@ type panel struct {
 			}
 		}
 	}
-	Targets []target
+	Targets         []target
+	Transformations []transformation
+}
+
+// transformation is the change of the columns of a table: Grafana's "organize".
+type transformation struct {
+	Options struct {
+		ExcludeByName map[string]bool
+		RenameByName  map[string]string
+		IndexByName   map[string]int
+	}
 }
 
 type target struct {
