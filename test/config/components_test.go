@@ -20,8 +20,8 @@ import (
 // withDefault matches a variable of clusterctl with the default for users who set no value.
 var withDefault = regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`)
 
-// unset matches a variable that has no value.
-var unset = regexp.MustCompile(`\$\{.{0,40}`)
+// unset matches a variable that has no value. Variables that begin with two underscores are those of Grafana.
+var unset = regexp.MustCompile(`\$\{([^_]|_[^_]).{0,40}`)
 
 // These are the requirements of clusterctl for the components of a provider.
 func TestComponentsKeepTheContract(t *testing.T) {

@@ -141,8 +141,8 @@ func TestColumnsOfTablesHaveNames(t *testing.T) {
 
 var added = regexp.MustCompile(`group_left \(([^)]*)\)`)
 
-// columnsOf returns the columns that Grafana shows of an instant query: the time, the labels of its first grouping,
-// the labels that a join adds, and the value.
+// columnsOf returns the columns that Grafana shows of an instant query: time and value, and the labels. These are the
+// labels of the first grouping and those that a join adds.
 func columnsOf(expression string) []string {
 	columns := append([]string{"Time", "Value"}, strings.Split(grouping.FindStringSubmatch(expression)[1], ", ")...)
 	for _, labels := range added.FindAllStringSubmatch(expression, -1) {

@@ -1,8 +1,8 @@
 // Command build builds the missing components of the test environment, so that the first test does not spend its time
 // on them. It installs PostgreSQL and Prometheus if they are missing and can be installed. The environment variable
 // CORE is the folder below test/tools with the version of Cluster API core. With -demo it builds only the components of
-// the demo. With -program=etcd it builds only etcd and prints the path of the program: the product, which is another
-// module, has tests with a real etcd.
+// the demo, and warns if the machine has less disk space or memory than the demo needs. With -program=etcd it builds only
+// etcd and prints the path of the program: the product, which is another module, has tests with a real etcd.
 package main
 
 import (
@@ -32,6 +32,9 @@ func build(ctx context.Context) error {
 	case *name != "":
 		return printProgram(ctx, *name)
 	case *demo:
+		if err := warn(ctx, os.Stdout, builder); err != nil {
+			return err
+		}
 		return builder.Build(ctx, components.Demo()...)
 	}
 	if err := builder.Build(ctx, components.All(os.Getenv("CORE"))...); err != nil {

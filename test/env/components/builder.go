@@ -157,6 +157,13 @@ func (b *Builder) missing(ctx context.Context, components []Component) ([]Compon
 	return missing, nil
 }
 
+// HasBuilt reports whether no component of another module is missing.
+func (b *Builder) HasBuilt(ctx context.Context, components ...Component) (bool, error) {
+	missing, err := b.missing(ctx, components)
+	foreign := func(c Component) bool { return c.tools != "" }
+	return err == nil && !slices.ContainsFunc(missing, foreign), err
+}
+
 // make builds a component and counts its packages. The caller holds the lock.
 func (b *Builder) make(ctx context.Context, c Component, counted *compilation) error {
 	r, err := b.recipe(c)
