@@ -198,14 +198,14 @@ func mistakes() []mistake {
 		},
 		{
 			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
-			condition: controlplanev1.MachinesCreatedCondition, reason: controlplanev1.InfraTemplateMissingReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.InfraTemplateMissingReason,
 			message: text("bad-control-plane"), fix: applyRest,
 		},
 		{
 			name: "image-set",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
 				"clusterImageSetRef")},
-			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ClusterImageSetMissingReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ClusterImageSetMissingReason,
 			message: text("release-of-my-own"),
 			fix: func(ctx context.Context, _ *lab.Cluster) {
 				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
@@ -216,7 +216,7 @@ func mistakes() []mistake {
 		{
 			name:      "version",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "distributionVersion")},
-			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
 			message: text("4.19.99"),
 			fix: func(context.Context, *lab.Cluster) {
 				_, err := laboratory.Registry.Publish("4.19.99")
