@@ -6,54 +6,31 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"path"
 	"regexp"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
-
-// mistake is an error in the input of a single-node cluster.
-type mistake struct {
-	name      string
-	mutations lab.Mutations
-	// before breaks something other than the manifests; with simulated, only the simulator supports that.
-	before    func(ctx context.Context, namespace string)
-	simulated bool
-	// reason and message are in the summary of the control plane (condition) or, without a condition, of the
-	// host's config.
-	condition, reason string
-	message           func(*lab.Cluster) string
-	// retried is how often per second the simulated assisted-service retries. We report the start and the end of
-	// each attempt.
-	retried int
-	// fix fixes the mistake, without any restart.
-	fix func(ctx context.Context, cluster *lab.Cluster)
-}
 
 // Each mistake has its own cluster; all are created and fixed at the same time.
 var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	all := mistakes()
 	clusters := map[string]*lab.Cluster{}
 	var failed int
+	var hub client.Client
 
 	BeforeAll(func(ctx SpecContext) {
-		failed = failedReconciles(ctx)
+		failed, hub = failedReconciles(ctx), connectPlugin()
 		for _, m := range all {
 			m.mutations.Namespace, m.mutations.ClusterName, m.mutations.LightAPI = "bad-"+m.name, "bad", lightly()
 			if m.simulated && laboratory.Service == nil {
@@ -67,7 +44,7 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	}, NodeTimeout(installTimeout))
 
 	for _, m := range all {
-		It("gets a condition with advice: "+m.name, func(ctx SpecContext) {
+		It("is explained to its user: "+m.name, func(ctx SpecContext) {
 			if m.simulated {
 				onlySimulated()
 			}
@@ -80,6 +57,7 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 				message = lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message
 			}
 			Expect(message).To(ContainSubstring(m.message(cluster)))
+			expectExplained(ctx, hub, cluster, m)
 		}, NodeTimeout(installTimeout))
 	}
 
@@ -177,139 +155,6 @@ func reconcilerErrors(since map[string]int64) map[string]string {
 	return errs
 }
 
-// text returns a text that does not depend on the cluster.
-func text(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
-
-func mistakes() []mistake {
-	diskImage := edits(
-		edit(controlPlaneKind, "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
-		edit(templateKind, map[string]any{
-			"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/sums", "diskFormat": "qcow2",
-		}, "spec", "template", "spec", "image"))
-	applyRest := func(ctx context.Context, cluster *lab.Cluster) {
-		GinkgoHelper()
-		Expect(cluster.ApplyRest(ctx)).To(Succeed())
-	}
-	return append([]mistake{
-		{
-			name: "pull-secret", mutations: lab.Mutations{Without: without(secretKind)},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
-			message: text("bad-pull-secret"), fix: applyRest,
-		},
-		{
-			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.InfraTemplateMissingReason,
-			message: text("bad-control-plane"), fix: applyRest,
-		},
-		{
-			name: "image-set",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
-				"clusterImageSetRef")},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ClusterImageSetMissingReason,
-			message: text("release-of-my-own"),
-			fix: func(ctx context.Context, _ *lab.Cluster) {
-				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
-				set.Spec.ReleaseImage = laboratory.Registry.OCPRepository() + ":4.19.10-x86_64"
-				Expect(laboratory.Client().Create(ctx, set)).To(Succeed())
-			},
-		},
-		{
-			name:      "version",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "distributionVersion")},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
-			message: text("4.19.99"),
-			fix: func(context.Context, *lab.Cluster) {
-				_, err := laboratory.Registry.Publish("4.19.99")
-				Expect(err).NotTo(HaveOccurred())
-			},
-		},
-		{
-			name:      "kubernetes-version",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
-			message: text("has Kubernetes"),
-			fix: func(ctx context.Context, c *lab.Cluster) {
-				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
-				changeSpec(ctx, c, `{"version":"`+kubernetesOf(installedVersion)+`"}`)
-			},
-		},
-		{
-			name:      "release-of-version",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
-			message: text("has Kubernetes"),
-			fix: func(ctx context.Context, c *lab.Cluster) {
-				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
-				_, err := laboratory.Registry.Publish("4.20.8")
-				Expect(err).NotTo(HaveOccurred())
-				Expect(kubernetesOf("4.20.8")).To(Equal("v1.33.5"))
-				changeSpec(ctx, c, `{"distributionVersion":"4.20.8"}`)
-			},
-		},
-		{
-			name:      "mac",
-			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
-			reason:    bootstrapv1.WaitingForHostIdentityReason,
-			message:   func(c *lab.Cluster) string { return c.Hosts[0].Name },
-			fix: func(ctx context.Context, c *lab.Cluster) {
-				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
-				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"bootMACAddress":"`+hardware.NICs[0].MAC+`"}}`)
-			},
-		},
-		{
-			name: "image", simulated: true,
-			before: func(_ context.Context, namespace string) {
-				laboratory.Service.FailImage(types.NamespacedName{Namespace: namespace}, "no OS image for this architecture")
-			},
-			reason: bootstrapv1.DiscoveryImageFailedReason, message: text("no OS image for this architecture"), fix: healImage,
-		},
-		{
-			name: "preparation", simulated: true,
-			before: func(_ context.Context, namespace string) {
-				laboratory.Service.FailPreparation(types.NamespacedName{Namespace: namespace, Name: "bad"}, "cannot create manifests")
-			},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PreparationFailedReason,
-			message: text("cannot create manifests"), retried: 1,
-			fix: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
-		},
-	}, badDownloads(lab.Mutations{Edit: diskImage})...)
-}
-
-// healImage makes images succeed again, and the service retry the failed ones.
-func healImage(ctx context.Context, cluster *lab.Cluster) {
-	GinkgoHelper()
-	laboratory.Service.FailImage(types.NamespacedName{Namespace: cluster.Namespace}, "")
-	for _, infraEnv := range state(ctx, cluster).InfraEnvs {
-		laboratory.Service.FailImage(client.ObjectKeyFromObject(&infraEnv), "")
-	}
-}
-
-// badDownloads are the failures of the download of a discovery Ignition config.
-func badDownloads(mutations lab.Mutations) []mistake {
-	handlers := map[string]http.HandlerFunc{
-		"ignition-500": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "out of order", http.StatusInternalServerError)
-		},
-		"ignition-hangs":    assistedsim.Hang,
-		"ignition-too-big":  assistedsim.Oversize(100 << 20),
-		"ignition-not-json": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>login</html>")) },
-	}
-	var all []mistake
-	for name, handler := range handlers {
-		all = append(all, mistake{
-			name: name, mutations: mutations,
-			before: func(_ context.Context, namespace string) {
-				laboratory.FailDownload(namespace, handler)
-			},
-			reason: bootstrapv1.IgnitionDownloadFailedReason, message: text("ignition"),
-			fix: func(_ context.Context, c *lab.Cluster) {
-				laboratory.FailDownload(c.Namespace, nil)
-			},
-		})
-	}
-	return all
-}
-
 const (
 	// window is the duration of one check for loops; two windows in a row have to be calm.
 	window = 3 * time.Second
@@ -385,13 +230,3 @@ func sumOfManagers(ctx context.Context, of func(*process.Process, context.Contex
 	}
 	return sum
 }
-
-var _ = Describe("A refusal", Label("bad-input"), func() {
-	It("happens at admission if virtual addresses are outside the machine network", func(ctx SpecContext) {
-		_, err := laboratory.ApplySample(ctx, "compact", lab.Mutations{
-			Namespace: "bad-vips", ClusterName: "vips",
-			Edit: edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),
-		})
-		Expect(err).To(MatchError(ContainSubstring("each address of apiVIPs must be in a network of machineNetwork")))
-	}, NodeTimeout(soon))
-})

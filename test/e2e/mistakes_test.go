@@ -1,0 +1,337 @@
+package e2e
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"path"
+	"slices"
+	"time"
+
+	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
+)
+
+// mistake is an error in the input of a single-node cluster.
+type mistake struct {
+	name      string
+	mutations lab.Mutations
+	// before breaks something other than the manifests; with simulated, only the simulator supports that.
+	before    func(ctx context.Context, namespace string)
+	simulated bool
+	// reason and message are in the summary of the control plane (condition) or, without a condition, of the
+	// host's config.
+	condition, reason string
+	message           func(*lab.Cluster) string
+	// cause is the reason of the first cause. Default: reason.
+	cause string
+	// state is what the mistake leads to. Default: Blocked.
+	state judge.State
+	// retried is how often per second the simulated assisted-service retries. We report the start and the end of
+	// each attempt.
+	retried int
+	// fix fixes the mistake, without any restart.
+	fix func(ctx context.Context, cluster *lab.Cluster)
+}
+
+// text returns a text that does not depend on the cluster.
+func text(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
+
+func mistakes() []mistake {
+	diskImage := edits(
+		edit(controlPlaneKind, "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
+		edit(templateKind, map[string]any{
+			"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/sums", "diskFormat": "qcow2",
+		}, "spec", "template", "spec", "image"))
+	applyRest := func(ctx context.Context, cluster *lab.Cluster) {
+		GinkgoHelper()
+		Expect(cluster.ApplyRest(ctx)).To(Succeed())
+	}
+	return append([]mistake{
+		{
+			name: "pull-secret", mutations: lab.Mutations{Without: without(secretKind)},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
+			message: text("bad-pull-secret"), fix: applyRest,
+		},
+		{
+			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.InfraTemplateMissingReason,
+			message: text("bad-control-plane"), fix: applyRest,
+		},
+		{
+			name: "infrastructure", mutations: lab.Mutations{Without: without("Metal3Cluster")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.WaitingForClusterInfrastructureReason,
+			message: text("infrastructure"), fix: applyRest,
+			// It may be applied a moment later.
+			cause: clusterv1.ObjectDoesNotExistReason, state: judge.Progressing,
+		},
+		{
+			name:      "mirrors",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "mirrors"}, "spec", "config", "imageRegistryRef")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ManifestsMissingReason,
+			message: text("mirrors"),
+			fix:     func(ctx context.Context, c *lab.Cluster) { changeSpec(ctx, c, `{"config":{"imageRegistryRef":null}}`) },
+		},
+		{
+			name: "image-set",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
+				"clusterImageSetRef")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ClusterImageSetMissingReason,
+			message: text("release-of-my-own"),
+			fix: func(ctx context.Context, _ *lab.Cluster) {
+				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
+				set.Spec.ReleaseImage = laboratory.Registry.OCPRepository() + ":4.19.10-x86_64"
+				Expect(laboratory.Client().Create(ctx, set)).To(Succeed())
+			},
+		},
+		{
+			name:      "version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "distributionVersion")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
+			message: text("4.19.99"),
+			fix: func(context.Context, *lab.Cluster) {
+				_, err := laboratory.Registry.Publish("4.19.99")
+				Expect(err).NotTo(HaveOccurred())
+			},
+		},
+		{
+			name:      "kubernetes-version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
+			message: text("has Kubernetes"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
+				changeSpec(ctx, c, `{"version":"`+kubernetesOf(installedVersion)+`"}`)
+			},
+		},
+		{
+			name:      "release-of-version",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
+			message: text("has Kubernetes"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
+				_, err := laboratory.Registry.Publish("4.20.8")
+				Expect(err).NotTo(HaveOccurred())
+				Expect(kubernetesOf("4.20.8")).To(Equal("v1.33.5"))
+				changeSpec(ctx, c, `{"distributionVersion":"4.20.8"}`)
+			},
+		},
+		{
+			name:      "mac",
+			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
+			reason:    bootstrapv1.WaitingForHostIdentityReason, state: judge.Progressing, // an inspection may still find it
+			message: func(c *lab.Cluster) string { return c.Hosts[0].Name },
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
+				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"bootMACAddress":"`+hardware.NICs[0].MAC+`"}}`)
+			},
+		},
+		{
+			name: "image", simulated: true,
+			before: func(_ context.Context, namespace string) {
+				laboratory.Service.FailImage(types.NamespacedName{Namespace: namespace}, "no OS image for this architecture")
+			},
+			reason: bootstrapv1.DiscoveryImageFailedReason, message: text("no OS image for this architecture"), fix: healImage,
+		},
+		{
+			name: "preparation", simulated: true,
+			before: func(_ context.Context, namespace string) {
+				laboratory.Service.FailPreparation(types.NamespacedName{Namespace: namespace, Name: "bad"}, "cannot create manifests")
+			},
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PreparationFailedReason,
+			message: text("cannot create manifests"), retried: 1,
+			fix: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
+		},
+		keylessPullSecret(), foreignInstallation(),
+	}, slices.Concat(unsuitableHosts(), badDownloads(lab.Mutations{Edit: diskImage}))...)
+}
+
+// keylessPullSecret is a pull secret under another key, as "kubectl create secret generic" creates it.
+func keylessPullSecret() mistake {
+	var right *unstructured.Unstructured
+	return mistake{
+		name: "pull-secret-key",
+		mutations: lab.Mutations{Edit: func(object *unstructured.Unstructured) {
+			if object.GetKind() == secretKind {
+				right = object.DeepCopy()
+				object.Object["type"], object.Object["stringData"] = string(corev1.SecretTypeOpaque), map[string]any{"pull-secret": "{}"}
+			}
+		}},
+		condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
+		message: text("has no key " + corev1.DockerConfigJsonKey),
+		fix: func(ctx context.Context, _ *lab.Cluster) {
+			Expect(laboratory.Client().Delete(ctx, right.DeepCopy())).To(Succeed(), "the type of a Secret is immutable")
+			Expect(laboratory.Apply(ctx, right)).To(Succeed())
+		},
+	}
+}
+
+// foreignInstallation is a ClusterDeployment that another client created with the name of the control plane.
+func foreignInstallation() mistake {
+	deployment := func(namespace string) *hivev1.ClusterDeployment {
+		d := &hivev1.ClusterDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "bad"}}
+		d.Spec.ClusterName, d.Spec.BaseDomain = "bad", "example.com"
+		return d
+	}
+	return mistake{
+		name: "name",
+		before: func(ctx context.Context, namespace string) {
+			Expect(laboratory.EnsureNamespace(ctx, namespace)).To(Succeed())
+			Expect(laboratory.Client().Create(ctx, deployment(namespace))).To(Succeed())
+		},
+		condition: controlplanev1.InstalledCondition, reason: controlplanev1.InstallationNotOursReason,
+		message: text("Give the control plane another name"),
+		fix: func(ctx context.Context, c *lab.Cluster) {
+			Expect(laboratory.Client().Delete(ctx, deployment(c.Namespace))).To(Succeed())
+		},
+	}
+}
+
+// unsuitableHosts are BareMetalHosts that Metal3 does not choose, or that cannot be installed.
+func unsuitableHosts() []mistake {
+	changed := func(change func(*metal3api.BareMetalHost)) lab.Mutations {
+		return lab.Mutations{HostOptions: []hosts.HostOption{func(_ int, host *metal3api.BareMetalHost) { change(host) }}}
+	}
+	noDisk := hosts.WithRootDeviceHints(metal3api.RootDeviceHints{DeviceName: "/dev/nvme7n1"})
+	name := func(c *lab.Cluster) string { return c.Hosts[0].Name }
+	return []mistake{
+		{
+			name: "hosts", mutations: lab.Mutations{ExtraHosts: -1},
+			reason: bootstrapv1.NoHostFitsReason, message: text("no BareMetalHost"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				var err error
+				c.Hosts, err = hosts.NewBareMetalHosts(ctx, laboratory.Client(), c.Namespace, 1, hosts.WithName(c.Name))
+				Expect(err).NotTo(HaveOccurred())
+			},
+		},
+		{
+			name: "host-selector",
+			mutations: lab.Mutations{Edit: edit(templateKind, map[string]any{"matchLabels": map[string]any{poolLabel: "masters"}},
+				"spec", "template", "spec", "hostSelector")},
+			reason: bootstrapv1.NoHostFitsReason, message: text("labels do not match hostSelector " + poolLabel + "=masters"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				patch(ctx, c.Hosts[0].DeepCopy(), `{"metadata":{"labels":{"`+poolLabel+`":"masters"}}}`)
+			},
+		},
+		{
+			name: "paused-host",
+			mutations: changed(func(host *metal3api.BareMetalHost) {
+				host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
+			}),
+			reason: bootstrapv1.NoHostFitsReason, message: name,
+			fix: func(ctx context.Context, c *lab.Cluster) { annotate(ctx, c.Hosts[0], metal3api.PausedAnnotation, "") },
+		},
+		{
+			name: "disk", mutations: lab.Mutations{HostOptions: []hosts.HostOption{noDisk}},
+			reason: bootstrapv1.InstallationDiskNotFoundReason, message: text("/dev/nvme7n1"),
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"rootDeviceHints":null}}`)
+			},
+		},
+	}
+}
+
+// healImage makes images succeed again, and the service retry the failed ones.
+func healImage(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	laboratory.Service.FailImage(types.NamespacedName{Namespace: cluster.Namespace}, "")
+	for _, infraEnv := range state(ctx, cluster).InfraEnvs {
+		laboratory.Service.FailImage(client.ObjectKeyFromObject(&infraEnv), "")
+	}
+}
+
+// badDownloads are the failures of the download of a discovery Ignition config.
+func badDownloads(mutations lab.Mutations) []mistake {
+	handlers := map[string]http.HandlerFunc{
+		"ignition-500": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "out of order", http.StatusInternalServerError)
+		},
+		"ignition-hangs":    assistedsim.Hang,
+		"ignition-too-big":  assistedsim.Oversize(100 << 20),
+		"ignition-not-json": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>login</html>")) },
+	}
+	var all []mistake
+	for name, handler := range handlers {
+		all = append(all, mistake{
+			name: name, mutations: mutations,
+			before: func(_ context.Context, namespace string) {
+				laboratory.FailDownload(namespace, handler)
+			},
+			reason: bootstrapv1.IgnitionDownloadFailedReason, message: text("ignition"),
+			fix: func(_ context.Context, c *lab.Cluster) {
+				laboratory.FailDownload(c.Namespace, nil)
+			},
+		})
+	}
+	return all
+}
+
+// connectPlugin returns the client of the kubectl plugin.
+func connectPlugin() client.Client {
+	GinkgoHelper()
+	scheme, err := reader.NewScheme()
+	Expect(err).NotTo(HaveOccurred())
+	hub, err := client.New(laboratory.Env.Config(), client.Options{Scheme: scheme})
+	Expect(err).NotTo(HaveOccurred())
+	return hub
+}
+
+// expectExplained checks that "kubectl openshift-agent why" names the mistake as the first cause, with the advice of the
+// documentation. A mistake that the user has to correct is a Warning, and the control plane shows it in its column REASON.
+func expectExplained(ctx context.Context, hub client.Reader, cluster *lab.Cluster, m mistake) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) { // another object may have a more urgent cause for a moment
+		read, err := reader.Read(ctx, hub, reader.Scope{Namespace: cluster.Namespace, Cluster: cluster.Name}, time.Now())
+		g.Expect(err).NotTo(HaveOccurred())
+		cause := judge.Cluster(read.All()[0])
+		g.Expect(cause.Reason).To(Equal(cmp.Or(m.cause, m.reason)), cause.Message)
+		g.Expect(cause.State).To(Equal(cmp.Or(m.state, judge.Blocked)))
+		_, documented := judge.AdviceFor(&cause)
+		g.Expect(documented).To(Equal(m.cause == ""), "only reasons of the providers have advice")
+		if m.condition != "" && m.state == "" {
+			g.Expect(state(ctx, cluster).ControlPlane.Status.ProblemReason).To(Equal(m.reason))
+		}
+	}).Should(Succeed())
+	if m.state == "" {
+		Eventually(ctx, events).WithArguments(cluster.Namespace, m.reason).Should(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
+	} else {
+		Expect(events(ctx, cluster.Namespace, m.reason)).To(BeEmpty(), "the wait may end without an action")
+	}
+}
+
+var _ = Describe("A refusal", Label("bad-input"), func() {
+	DescribeTable("happens at admission, in words",
+		func(ctx SpecContext, name string, change func(*unstructured.Unstructured), message string) {
+			_, err := laboratory.ApplySample(ctx, "compact", lab.Mutations{
+				Namespace: "refused-" + name, ClusterName: name, ExtraHosts: -3, Edit: change,
+			})
+			Expect(err).To(MatchError(ContainSubstring(message)))
+		},
+		Entry("of virtual addresses outside the machine network", NodeTimeout(soon), "vips",
+			edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),
+			"each address of apiVIPs must be in a network of machineNetwork"),
+		Entry("of a domain in upper case", NodeTimeout(soon), "domain",
+			edit(controlPlaneKind, "Lab.Example.com", "spec", "config", "baseDomain"), "baseDomain must be a DNS domain such as example.com"),
+		Entry("of a version that is an OpenShift release", NodeTimeout(soon), "release",
+			edit(controlPlaneKind, "v4.19.10", "spec", "version"), "is an OpenShift release: set distributionVersion"),
+		Entry("of a minor version", NodeTimeout(soon), "minor",
+			edit(controlPlaneKind, "4.19", "spec", "distributionVersion"), "distributionVersion must be a full release such as 4.19.10"),
+	)
+})
