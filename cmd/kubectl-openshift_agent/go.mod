@@ -7,10 +7,13 @@ toolchain go1.26.10
 
 require (
 	github.com/go-logr/logr v1.4.4
+	github.com/metal3-io/baremetal-operator/apis v0.12.1
 	github.com/onsi/gomega v1.42.1
 	github.com/openshift-agent/cluster-api-provider-openshift-agent v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api v0.1.0
+	github.com/openshift/assisted-service/api v0.0.0-20251130091629-4096daea4c14
+	github.com/openshift/hive/apis v0.0.0-20231220215202-ad99b9e52d27
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/term v0.46.0
 	k8s.io/api v0.36.3
@@ -45,16 +48,13 @@ require (
 	github.com/json-iterator/go v1.1.12 // indirect
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
-	github.com/metal3-io/baremetal-operator/apis v0.12.1 // indirect
 	github.com/moby/term v0.5.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
 	github.com/modern-go/reflect2 v1.0.3-0.20250322232337-35a7c28c31ee // indirect
 	github.com/monochromegane/go-gitignore v0.0.0-20200626010858-205db1a8cc00 // indirect
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/openshift/api v0.0.0-20260317165824-54a3998d81eb // indirect
-	github.com/openshift/assisted-service/api v0.0.0-20251130091629-4096daea4c14 // indirect
 	github.com/openshift/custom-resource-status v1.1.3-0.20220503160415-f2fdb4999d87 // indirect
-	github.com/openshift/hive/apis v0.0.0-20231220215202-ad99b9e52d27 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect

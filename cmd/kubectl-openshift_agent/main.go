@@ -1,6 +1,7 @@
 // Command kubectl-openshift_agent is the kubectl plugin of the providers: kubectl openshift-agent. It shows the clusters
 // of a management cluster and names the first cause of a problem. It waits for the end of an installation, an upgrade or a
-// deletion. It only reads the management cluster. It reads no Secrets.
+// deletion. It writes what a person needs to analyze a cluster to an archive. It only reads the management cluster, and no
+// content of Secrets.
 package main
 
 import (

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +65,8 @@ type hub struct {
 	reader.API
 	// namespace is that of the flags or of the context.
 	namespace string
+	// pods reads the logs of containers.
+	pods clientcorev1.PodsGetter
 }
 
 // maxResponse is the size of one response of the API server, in bytes. A page of 200 Agents takes about 10 MiB.
@@ -100,7 +103,11 @@ func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
 	}
-	return &hub{API: api, namespace: namespace}, nil
+	pods, err := clientcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
+	}
+	return &hub{API: api, namespace: namespace, pods: pods}, nil
 }
 
 // plugin is what the commands have in common.
@@ -140,7 +147,7 @@ func (p *plugin) command() *cobra.Command {
 		Use:   "kubectl-openshift_agent",
 		Short: "Show and explain clusters of the OpenShift agent providers",
 		Long: "Show and explain clusters of the OpenShift agent providers.\n\n" +
-			"The commands read the objects of the management cluster with your rights, and no Secrets. They change nothing.",
+			"The commands read the objects of the management cluster with your rights, and no content of Secrets. They change nothing.",
 		Version:       version,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName},
 		SilenceUsage:  true,
@@ -150,7 +157,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand())
+	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand(), p.gatherCommand())
 	return root
 }
 

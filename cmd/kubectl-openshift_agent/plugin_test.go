@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -353,12 +354,31 @@ func TestInterruptedRequestOfAWatchIsNoError(t *testing.T) {
 
 func TestNamesAreCompleted(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
-	for _, args := range [][]string{{"__complete", "status", ""}, {"__complete", "why", ""}, {"__complete", "wait", ""}} {
+	for _, command := range []string{"status", "why", "wait", "gather"} {
+		args := []string{"__complete", command, ""}
 		w.Expect(w.run(t.Context(), args...)).To(Equal(exitDone))
 		w.Expect(w.out.String()).To(MatchRegexp(`(?m)^ha$`), "%v", args)
 	}
 	w.Expect(w.run(t.Context(), "__complete", "wait", "ha", "--for", "")).To(Equal(exitDone))
 	w.Expect(w.out.String()).To(HavePrefix("installed\nupgraded\ndeleted\n"))
+}
+
+func TestGatherWritesAnArchive(t *testing.T) {
+	w, file := newWorld(t, interceptor.Funcs{}), filepath.Join(t.TempDir(), "ha.tar.gz")
+	w.Expect(w.run(t.Context(), "gather", "ha", "--output", file)).To(Equal(exitDone), w.err.String())
+	w.Expect(w.out.String()).To(Equal(file + "\n"))
+	w.Expect(file).To(BeARegularFile())
+	w.Expect(w.run(t.Context(), "gather", "ha", "--output", file)).To(Equal(exitError))
+	w.Expect(w.err.String()).To(ContainSubstring("Name another file with --output"))
+}
+
+func TestErrorsOfGather(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	for _, flag := range []string{"--timeout=0s", "--since=-1h", "--log-bytes=0", "--log-bytes=1000000000", "--assisted-service-ca=/none"} {
+		w.Expect(w.run(t.Context(), "gather", "ha", flag)).To(Equal(exitError), flag)
+	}
+	w.Expect(w.run(t.Context(), "gather", "none", "--output", filepath.Join(t.TempDir(), "none.tar.gz"))).To(Equal(exitError))
+	w.Expect(w.err.String()).To(ContainSubstring("cannot read Cluster lab/none"))
 }
 
 func TestHelpNamesTheCommandOfTheUser(t *testing.T) {

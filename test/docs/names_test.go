@@ -47,6 +47,8 @@ var foreignFlags = map[string]string{
 	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
 	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
 	"--timeout": "kubectl", "--all": "kubectl",
+	"--output": "kubectl plugin", "--since": "kubectl plugin", "--log-bytes": "kubectl plugin",
+	"--assisted-service-ca": "kubectl plugin",
 }
 
 var flagSpan = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)
