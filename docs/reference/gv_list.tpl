@@ -10,10 +10,7 @@
 
 {{ template "text" $kind.Doc }}
 
-```yaml
-apiVersion: {{ $gv.GroupVersionString }}
-kind: {{ . }}
-```
+API version: `{{ $gv.GroupVersionString }}`
 {{ template "fields" (dict "type" $kind "anchor" (lower .) "title" . "name" "" "described" $described) }}
 {{- end }}
 {{- end }}
