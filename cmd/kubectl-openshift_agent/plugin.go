@@ -14,7 +14,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
@@ -92,13 +91,9 @@ func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	scheme, err := reader.NewScheme()
+	api, err := reader.NewClient(config, mapper)
 	if err != nil {
 		return nil, err
-	}
-	api, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
-	if err != nil {
-		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
 	}
 	return &hub{API: api, namespace: namespace}, nil
 }

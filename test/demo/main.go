@@ -24,7 +24,6 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -96,7 +95,7 @@ func run(ctx context.Context, o options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	hub, err := connect(l)
+	hub, err := reader.NewClient(l.Env.Config(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -139,15 +138,6 @@ func apply(ctx context.Context, l *lab.Lab, o options) (*lab.Cluster, error) {
 		return l.ApplySample(ctx, upgraded, lab.Mutations{Namespace: namespace, EtcdMembers: true, Divert: lab.Forward})
 	}
 	return l.ApplySample(ctx, o.sample, lab.Mutations{Namespace: namespace})
-}
-
-// connect returns a client for the kinds that the kubectl plugin reads.
-func connect(l *lab.Lab) (client.Client, error) {
-	scheme, err := reader.NewScheme()
-	if err != nil {
-		return nil, err
-	}
-	return client.New(l.Env.Config(), client.Options{Scheme: scheme})
 }
 
 // play shows the installation, and what follows it.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -30,7 +31,10 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	var hub client.Client
 
 	BeforeAll(func(ctx SpecContext) {
-		failed, hub = failedReconciles(ctx), connectPlugin()
+		failed = failedReconciles(ctx)
+		var err error
+		hub, err = reader.NewClient(laboratory.Env.Config(), nil)
+		Expect(err).NotTo(HaveOccurred())
 		for _, m := range all {
 			m.mutations.Namespace, m.mutations.ClusterName, m.mutations.LightAPI = "bad-"+m.name, "bad", lightly()
 			if m.simulated && laboratory.Service == nil {

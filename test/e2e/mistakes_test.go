@@ -206,11 +206,10 @@ func foreignInstallation() mistake {
 
 // unsuitableHosts are BareMetalHosts that Metal3 does not choose, or that cannot be installed.
 func unsuitableHosts() []mistake {
-	changed := func(change func(*metal3api.BareMetalHost)) lab.Mutations {
-		return lab.Mutations{HostOptions: []hosts.HostOption{func(_ int, host *metal3api.BareMetalHost) { change(host) }}}
+	paused := func(_ int, host *metal3api.BareMetalHost) {
+		host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
 	}
 	noDisk := hosts.WithRootDeviceHints(metal3api.RootDeviceHints{DeviceName: "/dev/nvme7n1"})
-	name := func(c *lab.Cluster) string { return c.Hosts[0].Name }
 	return []mistake{
 		{
 			name: "hosts", mutations: lab.Mutations{ExtraHosts: -1},
@@ -231,11 +230,8 @@ func unsuitableHosts() []mistake {
 			},
 		},
 		{
-			name: "paused-host",
-			mutations: changed(func(host *metal3api.BareMetalHost) {
-				host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
-			}),
-			reason: bootstrapv1.NoHostFitsReason, message: name,
+			name: "paused-host", mutations: lab.Mutations{HostOptions: []hosts.HostOption{paused}},
+			reason: bootstrapv1.NoHostFitsReason, message: func(c *lab.Cluster) string { return c.Hosts[0].Name },
 			fix: func(ctx context.Context, c *lab.Cluster) { annotate(ctx, c.Hosts[0], metal3api.PausedAnnotation, "") },
 		},
 		{
@@ -281,16 +277,6 @@ func badDownloads(mutations lab.Mutations) []mistake {
 		})
 	}
 	return all
-}
-
-// connectPlugin returns the client of the kubectl plugin.
-func connectPlugin() client.Client {
-	GinkgoHelper()
-	scheme, err := reader.NewScheme()
-	Expect(err).NotTo(HaveOccurred())
-	hub, err := client.New(laboratory.Env.Config(), client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-	return hub
 }
 
 // expectExplained checks that "kubectl openshift-agent why" names the mistake as the first cause, with the advice of the

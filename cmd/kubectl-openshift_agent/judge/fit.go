@@ -52,14 +52,19 @@ func Fits(i *snapshot.Inventory) []Fit {
 		hosts = append(hosts, &i.Hosts[n])
 	}
 	slices.SortFunc(hosts, func(a, b *metal3.Host) int { return cmp.Compare(a.Name, b.Name) })
+	claims := make([]string, len(hosts)) // the same for each Machine
+	for n, host := range hosts {
+		claims[n] = claimed(host, hosts)
+	}
 	fits := []Fit{}
 	for _, w := range i.Waiting() {
-		fits = append(fits, fitOf(&w, hosts))
+		fits = append(fits, fitOf(&w, hosts, claims))
 	}
 	return fits
 }
 
-func fitOf(w *snapshot.Waiting, hosts []*metal3.Host) Fit {
+// fitOf returns which hosts a Machine may get. claims are the claims on the servers of the hosts.
+func fitOf(w *snapshot.Waiting, hosts []*metal3.Host, claims []string) Fit {
 	f := Fit{Machine: Object{Kind: snapshot.KindMachine, Namespace: w.Namespace, Name: w.Name}}
 	var wanted *bootstrapv1.HostRequirements
 	if w.Config != nil {
@@ -74,8 +79,8 @@ func fitOf(w *snapshot.Waiting, hosts []*metal3.Host) Fit {
 		return f
 	}
 	f.Problem = assisted.RedactURLs(pool.Expected())
-	for _, host := range hosts {
-		if reason := cmp.Or(pool.Excludes(host), claimed(host, hosts), choice.Unsuitable(host, wanted)); reason != "" {
+	for n, host := range hosts {
+		if reason := cmp.Or(pool.Excludes(host), claims[n], choice.Unsuitable(host, wanted)); reason != "" {
 			f.Others = append(f.Others, Mismatch{Host: host.Name, Reason: assisted.RedactURLs(reason)})
 		} else {
 			f.Fitting = append(f.Fitting, host.Name)

@@ -2,7 +2,6 @@ package reader
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -57,19 +56,12 @@ func (r *reading) readInfraMachines(ctx context.Context, mapper meta.RESTMapper)
 	if err != nil {
 		return nil, err
 	}
-	var found []unstructured.Unstructured
-	for next := ""; ; {
+	kind := mapping.GroupVersionKind
+	kind.Kind += "List"
+	empty := func() *unstructured.UnstructuredList {
 		page := &unstructured.UnstructuredList{}
-		page.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(infraMachine.Kind + "List"))
-		if err := r.api.List(ctx, page, client.InNamespace(r.scope.Namespace), client.Limit(pageSize), client.Continue(next)); err != nil {
-			return nil, errors.Join(err, context.Cause(ctx))
-		}
-		found = append(found, page.Items...)
-		if next = page.GetContinue(); next == "" {
-			return found, nil
-		}
-		if len(found) >= maxObjects {
-			return nil, errTooMany
-		}
+		page.SetGroupVersionKind(kind)
+		return page
 	}
+	return pages(ctx, r, empty, func(l *unstructured.UnstructuredList) []unstructured.Unstructured { return l.Items }, all)
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -57,6 +58,19 @@ func NewScheme() (*runtime.Scheme, error) {
 		}
 	}
 	return scheme, nil
+}
+
+// NewClient returns a client of a management cluster for the kinds that are read. Without a mapper it discovers the kinds.
+func NewClient(config *rest.Config, mapper meta.RESTMapper) (client.Client, error) {
+	scheme, err := NewScheme()
+	if err != nil {
+		return nil, err
+	}
+	api, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
+	}
+	return api, nil
 }
 
 // Read reads the clusters of a scope. It returns an error if the Clusters cannot be read. Any other kind that cannot be
@@ -224,12 +238,23 @@ func list[L, T any, PL interface {
 	*T
 	client.Object
 }](ctx context.Context, r *reading, items func(*L) []T, keep func(*T) bool, options ...client.ListOption) ([]T, error) {
+	return pages[L, T, PL, P](ctx, r, func() PL { return new(L) }, items, keep, options...)
+}
+
+// pages is list for a kind whose empty page is not the zero value.
+func pages[L, T any, PL interface {
+	*L
+	client.ObjectList
+}, P interface {
+	*T
+	client.Object
+}](ctx context.Context, r *reading, empty func() PL, items func(*L) []T, keep func(*T) bool, options ...client.ListOption) ([]T, error) {
 	var kept []T
 	next := ""
 	for read := 0; ; {
-		page := new(L)
+		page := empty()
 		paged := append([]client.ListOption{client.InNamespace(r.scope.Namespace), client.Limit(pageSize), client.Continue(next)}, options...)
-		if err := r.api.List(ctx, PL(page), paged...); err != nil {
+		if err := r.api.List(ctx, page, paged...); err != nil {
 			return nil, errors.Join(err, context.Cause(ctx))
 		}
 		found := items(page)
@@ -240,7 +265,7 @@ func list[L, T any, PL interface {
 			}
 		}
 		read += len(found)
-		if next = PL(page).GetContinue(); next == "" {
+		if next = page.GetContinue(); next == "" {
 			return kept, nil
 		}
 		if read >= maxObjects {

@@ -19,7 +19,7 @@ func Unsuitable(host *metal3.Host, wanted *bootstrapv1.HostRequirements) string 
 	if reason := metal3.WrongBMC(host); reason != "" {
 		return reason
 	}
-	if reason := BelowRequirements(host, wanted); reason != "" {
+	if reason := belowRequirements(host, wanted); reason != "" {
 		return reason
 	}
 	if metal3.CriticalHealth(host) {
@@ -28,9 +28,9 @@ func Unsuitable(host *metal3.Host, wanted *bootstrapv1.HostRequirements) string 
 	return ""
 }
 
-// BelowRequirements compares the inspected hardware with hostRequirements. Hardware that the inspection did
+// belowRequirements compares the inspected hardware with hostRequirements. Hardware that the inspection did
 // not find is checked after the discovery.
-func BelowRequirements(host *metal3.Host, wanted *bootstrapv1.HostRequirements) string {
+func belowRequirements(host *metal3.Host, wanted *bootstrapv1.HostRequirements) string {
 	found := host.Status.HardwareDetails
 	if wanted == nil || found == nil {
 		return ""

@@ -139,11 +139,7 @@ func goFolders(ctx context.Context) (goEnvironment, error) {
 		return goEnvironment{}, fmt.Errorf("cannot read the environment of the go command: %w", err)
 	}
 	lines := strings.Split(string(output), "\n")
-	folders := goEnvironment{cache: lines[0], modules: lines[1], temporary: lines[2]}
-	if folders.temporary == "" {
-		folders.temporary = os.TempDir()
-	}
-	return folders, nil
+	return goEnvironment{cache: lines[0], modules: lines[1], temporary: cmp.Or(lines[2], os.TempDir())}, nil
 }
 
 // volume returns the device of a folder, or of its first parent that exists, and the free space of its file system.
