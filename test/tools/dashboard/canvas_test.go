@@ -18,7 +18,8 @@ func TestColumnsOfTables(t *testing.T) {
 		"hidden, moved and renamed": {
 			`{"transformations": [{"options": {"excludeByName": {"Time": true}, "indexByName": {"namespace": 0, "cluster_name": 1, "Value": 2},
 				"renameByName": {"cluster_name": "Cluster", "Value": "Age"}}}]}`,
-			[]string{"namespace", "cluster_name", "Value"}, []string{"namespace", "Cluster", "Age"},
+			[]string{"namespace", "cluster_name", "Value"},
+			[]string{"namespace", "Cluster", "Age"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
