@@ -9,7 +9,7 @@ _{{ if and $local .type.Members }}object{{ if .array }} array{{ end -}}
 {{- else }}{{ markdownRenderType .field.Type }}{{ end }}_
 {{- if has "Required: {}" .field.Validation }}, required{{ end }}
 {{- with .field.Default }}, default `{{ . }}`{{ end }}
-{{- range without .field.Validation "Required: {}" "Optional: {}" }}
+{{- range without .field.Validation "Required: {}" "Optional: {}" "Schemaless: {}" "XIntOrString: {}" }}
 {{- if not (and $enumeration (hasPrefix "Enum: " .)) }}, {{ . }}{{ end }}
 {{- end }}
 {{- with .type.ValueType }}{{ range .Validation }}, values:{{ . }}{{ end }}{{ end }}

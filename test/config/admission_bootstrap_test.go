@@ -59,9 +59,11 @@ func openshiftAssistedConfigAdmissions() admissions {
 			before: `spec: {role: Arbiter}`, change: `spec: {additionalNTPSources: [ntp]}`,
 			refused: "spec.role is immutable",
 		},
-		"role removed with the spec":  {before: `spec: {role: Arbiter}`, change: `{}`, refused: "spec.role is immutable"},
-		"pool":                        {change: `spec: {machineConfigPool: infra}`},
-		"invalid pool name":           {change: `spec: {machineConfigPool: Infra_1}`, refused: "spec.machineConfigPool"},
+		"role removed with the spec": {before: `spec: {role: Arbiter}`, change: `{}`, refused: "spec.role is immutable"},
+		"pool":                       {change: `spec: {machineConfigPool: infra}`},
+		"invalid pool name": {
+			change: `spec: {machineConfigPool: Infra_1}`, refused: "machineConfigPool must be the name of a MachineConfigPool",
+		},
 		"pool of control-plane hosts": {change: `spec: {machineConfigPool: master}`, refused: "machineConfigPool is for workers"},
 		"pool of arbiters":            {change: `spec: {machineConfigPool: arbiter}`, refused: "machineConfigPool is for workers"},
 		"pool changed before the host was approved": {
@@ -106,9 +108,11 @@ func openshiftAssistedConfigAdmissions() admissions {
 		"no root device hint": {change: `spec: {rootDeviceHints: {}}`, refused: "spec.rootDeviceHints"},
 		"root device hint without device path": {
 			change:  `spec: {rootDeviceHints: {deviceName: sda}}`,
-			refused: "spec.rootDeviceHints.deviceName",
+			refused: "deviceName must be a path in /dev",
 		},
-		"root device hint with invalid SCSI address": {change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "spec.rootDeviceHints.hctl"},
+		"root device hint with invalid SCSI address": {
+			change: `spec: {rootDeviceHints: {hctl: "0:0"}}`, refused: "hctl must be host, channel, target and LUN",
+		},
 		"disks of size 0": {
 			change:  `spec: {rootDeviceHints: {minSizeGigabytes: 0}}`,
 			refused: "spec.rootDeviceHints.minSizeGigabytes",
@@ -151,7 +155,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"kernel argument of the live ISO with a blank": {
 			change:  `spec: {discoveryKernelArguments: [{operation: append, value: "a b"}]}`,
-			refused: "spec.discoveryKernelArguments[0].value",
+			refused: "value must be one kernel argument without spaces and quotation marks",
 		},
 		"arguments of the installer": {
 			change: `spec: {installerArguments: ["--save-partlabel", "data*", "--copy-network"]}`,
@@ -190,7 +194,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"label of the Agent with an invalid value": {
 			change:  `spec: {agentLabels: {a: "b c"}}`,
-			refused: "spec.agentLabels.a",
+			refused: "the values of agentLabels must be label values",
 		},
 		"label of the Agent that assisted-service reserves": {
 			change:  `spec: {agentLabels: {infraenvs.agent-install.openshift.io/x: y}}`,
@@ -202,7 +206,7 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"kernel argument with a blank": {
 			change:  `spec: {kernelArguments: [{operation: append, value: "a b"}]}`,
-			refused: "spec.kernelArguments[0].value",
+			refused: "value must be one kernel argument without spaces: key or key=value",
 		},
 		"trust bundle without certificate": {
 			change:  `spec: {additionalTrustBundle: hello}`,
@@ -216,16 +220,24 @@ func openshiftAssistedConfigAdmissions() admissions {
 		},
 		"proxy without scheme": {
 			change:  `spec: {proxy: {httpProxy: "proxy:3128"}}`,
-			refused: "spec.proxy.httpProxy",
+			refused: "httpProxy must be a URL with http:// or https://",
+		},
+		"proxy of HTTPS without scheme": {
+			change:  `spec: {proxy: {httpsProxy: "proxy:3128"}}`,
+			refused: "httpsProxy must be a URL with http:// or https://",
 		},
 		"OS image version by minor": {change: `spec: {osImageVersion: "4.19"}`},
 		"OS image version with v": {
 			change:  `spec: {osImageVersion: "v4.19"}`,
-			refused: "spec.osImageVersion",
+			refused: "osImageVersion must be an OpenShift version without leading v",
 		},
 		"relative sentinel directory": {
 			change:  `spec: {bootstrapCommandSentinelDir: var/lib}`,
-			refused: "spec.bootstrapCommandSentinelDir",
+			refused: "bootstrapCommandSentinelDir must be an absolute path",
+		},
+		"relative path of the kubeconfig": {
+			change:  `spec: {postBootstrapKubeconfigPath: kubeconfig}`,
+			refused: "postBootstrapKubeconfigPath must be an absolute path",
 		},
 		"CA in a kind other than ConfigMap and Secret": {
 			change:  `spec: {assistedServiceCA: {kind: Pod, name: ca}}`,
@@ -297,7 +309,20 @@ metadata: {name: worker}
 		},
 		"GPU of a vendor by name": {
 			change:  `spec: {template: {spec: {hostRequirements: {gpus: [{minCount: 1, vendorID: amd1}]}}}}`,
-			refused: "gpus[0].vendorID",
+			refused: "vendorID must be four hexadecimal digits",
+		},
+		"GPU of a model by name": {
+			change:  `spec: {template: {spec: {hostRequirements: {gpus: [{minCount: 1, vendorID: 10de, deviceID: H100}]}}}}`,
+			refused: "deviceID must be four hexadecimal digits",
+		},
+		"memory in bytes": {change: `spec: {template: {spec: {hostRequirements: {minMemory: 34359738368, minDiskSize: "1.5Ti"}}}}`},
+		"memory with a blank": {
+			change:  `spec: {template: {spec: {hostRequirements: {minMemory: 32 GB}}}}`,
+			refused: "minMemory must be a number of bytes or a quantity such as 32Gi",
+		},
+		"size of a disk in another unit": {
+			change:  `spec: {template: {spec: {hostRequirements: {minDiskSize: 120GB}}}}`,
+			refused: "minDiskSize must be a number of bytes or a quantity such as 120Gi",
 		},
 		"zero CPU cores": {
 			change:  `spec: {template: {spec: {hostRequirements: {minCPUCores: 0}}}}`,

@@ -239,7 +239,7 @@ func (m mutants) constraints() []constraint {
 	found := map[constraint]bool{}
 	for _, crd := range m.crds {
 		visit(crd, func(path string, p *apiextensionsv1.JSONSchemaProps) {
-			if strings.HasPrefix(path, ".status") || foreignPath(path) || p.XIntOrString { // a quantity
+			if strings.HasPrefix(path, ".status") || foreignPath(path) {
 				return
 			}
 			for _, rule := range p.XValidations {

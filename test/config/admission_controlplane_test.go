@@ -64,7 +64,7 @@ func controlPlaneShapeAdmissions() admissions {
 		},
 		"an invalid name of a tolerated operator": {
 			change:  `spec: {upgrade: {toleratedOperators: ["*"]}}`,
-			refused: "spec.upgrade.toleratedOperators[0]: Invalid value",
+			refused: "toleratedOperators must contain names of ClusterOperators",
 		},
 		"pools that are paused during a chain": {change: `spec: {upgrade: {pauseWorkerPools: DuringChain}}`},
 		"pools that are always paused": {
@@ -209,7 +209,7 @@ func controlPlaneReleaseAdmissions() admissions {
 		"release by digest": {change: `spec: {config: {releaseImage: "` + digest + `"}}`},
 		"release by tag": {
 			change:  `spec: {config: {releaseImage: "quay.io/openshift-release-dev/ocp-release:4.19.10-x86_64"}}`,
-			refused: "spec.config.releaseImage",
+			refused: "releaseImage must name the image by digest",
 		},
 		"ClusterImageSet": {change: `spec: {config: {clusterImageSetRef: {name: ocp-4.19}}}`},
 		"digest and image set": {
@@ -322,15 +322,17 @@ func controlPlaneNetworkAdmissions() admissions {
 			change:  `spec: {config: {loadBalancer: {type: Foreign}}}`,
 			refused: "loadBalancer.type: Unsupported value",
 		},
-		"cluster name with a dot": {change: `spec: {config: {clusterName: lab.one}}`, refused: "spec.config.clusterName"},
+		"cluster name with a dot": {change: `spec: {config: {clusterName: lab.one}}`, refused: "clusterName must be one DNS label"},
 		"domain with a label of 64": {
 			change:  `spec: {config: {baseDomain: ` + strings.Repeat("a", 64) + `.example.com}}`,
-			refused: "spec.config.baseDomain",
+			refused: "baseDomain must be a DNS domain such as example.com",
 		},
 		"domain of an IP address":  {change: `spec: {config: {baseDomain: 192.168.111.10}}`, refused: "cannot be an IP address"},
 		"domain that ends with c":  {change: `spec: {config: {baseDomain: example.c}}`, refused: "must end with a label of two"},
 		"domain of a single label": {change: `spec: {config: {baseDomain: lab}}`},
-		"domain in upper case":     {change: `spec: {config: {baseDomain: Lab.example.com}}`, refused: "spec.config.baseDomain"},
+		"domain in upper case": {
+			change: `spec: {config: {baseDomain: Lab.example.com}}`, refused: "baseDomain must be a DNS domain such as example.com",
+		},
 	}}
 }
 
@@ -385,11 +387,14 @@ func controlPlaneSettingsAdmissions() admissions {
 			change:  `spec: {replicas: 3, config: {apiVIPs: [192.168.111.5], ingressVIPs: [192.168.111.4], externalPlatform: {name: metal-stack}}}`,
 			refused: "a cluster on an external platform has no VIPs",
 		},
-		"unknown capability set": {change: `spec: {config: {capabilities: {baselineCapability: Some}}}`, refused: "baselineCapability"},
-		"NTP servers":            {change: `spec: {config: {ntpSources: [ntp.example.com, "fd00::1"]}}`},
+		"unknown capability set": {
+			change:  `spec: {config: {capabilities: {baselineCapability: Some}}}`,
+			refused: "baselineCapability must be None, vCurrent or a release",
+		},
+		"NTP servers": {change: `spec: {config: {ntpSources: [ntp.example.com, "fd00::1"]}}`},
 		"two NTP servers in one item": {
 			change:  `spec: {config: {ntpSources: ["a.example.com,b.example.com"]}}`,
-			refused: "spec.config.ntpSources[0]: Invalid value",
+			refused: "ntpSources must contain hostnames or IP addresses",
 		},
 		"ignored validations": {
 			change: `spec: {config: {ignoredValidations: {cluster: [ntp-server-configured], hosts: [has-memory-for-role, ntp-synced]}}}`,
@@ -413,7 +418,11 @@ func controlPlaneSettingsAdmissions() admissions {
 		},
 		"several validations in one item": {
 			change:  `spec: {config: {ignoredValidations: {hosts: ["ntp-synced,connected"]}}}`,
-			refused: "spec.config.ignoredValidations.hosts[0]: Invalid value",
+			refused: "ignoredValidations.hosts must contain IDs of validations",
+		},
+		"validation of the cluster in upper case": {
+			change:  `spec: {config: {ignoredValidations: {cluster: [NTP-server-configured]}}}`,
+			refused: "ignoredValidations.cluster must contain IDs of validations",
 		},
 		"install-config override": {change: `spec: {config: {installConfigOverride: '{"networking":{"networkType":"Cilium"}}'}}`},
 		"override that is YAML": {

@@ -204,7 +204,7 @@ type OpenshiftAssistedConfigSpec struct {
 	// cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[0-9]+\.[0-9]+(\.[0-9]+)?(-[0-9A-Za-z.-]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+[.][0-9]+([.][0-9]+)?(-[0-9A-Za-z.-]+)?$')",message="osImageVersion must be an OpenShift version without leading v, such as 4.19"
 	OSImageVersion string `json:"osImageVersion,omitempty"`
 
 	// imageType is the type of the live ISO. full-iso, the default, contains everything that the host runs. minimal-iso
@@ -255,14 +255,14 @@ type OpenshiftAssistedConfigSpec struct {
 	// Default: /var/lib/openshift-agent.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^/[a-zA-Z0-9_./-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[a-zA-Z0-9_./-]+$')",message="bootstrapCommandSentinelDir must be an absolute path of letters, digits, '_', '.', '-' and '/'"
 	BootstrapCommandSentinelDir string `json:"bootstrapCommandSentinelDir,omitempty"`
 
 	// postBootstrapKubeconfigPath is the path of the kubeconfig that the host uses to find its Node before it runs
 	// postBootstrapCommands. Default: /var/lib/kubelet/kubeconfig.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^/[a-zA-Z0-9_./-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[a-zA-Z0-9_./-]+$')",message="postBootstrapKubeconfigPath must be an absolute path of letters, digits, '_', '.', '-' and '/'"
 	PostBootstrapKubeconfigPath string `json:"postBootstrapKubeconfigPath,omitempty"`
 
 	// nodeRegistration defines name, labels and providerID of the Node of the host.
@@ -275,7 +275,7 @@ type OpenshiftAssistedConfigSpec struct {
 	// is immutable once the host is approved, and not allowed for control-plane hosts, which belong to the pool master.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="machineConfigPool must be the name of a MachineConfigPool: lowercase letters, digits and '-'"
 	// +kubebuilder:validation:XValidation:rule="!(self in ['master', 'arbiter'])",message="machineConfigPool is for workers: name another pool, master and arbiter configure hosts of the control plane"
 	MachineConfigPool string `json:"machineConfigPool,omitempty"`
 
@@ -296,7 +296,7 @@ type OpenshiftAssistedConfigSpec struct {
 
 // LabelValue is the value of a label.
 // +kubebuilder:validation:MaxLength=63
-// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$`
+// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?)?$')",message="the values of agentLabels must be label values: letters, digits, '-', '_' and '.', with a letter or digit at both ends"
 type LabelValue string
 
 // Proxy defines the proxy of HTTP and HTTPS connections.
@@ -305,13 +305,13 @@ type Proxy struct {
 	// httpProxy is the URL of the proxy of HTTP connections, such as http://proxy.example.com:3128.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^(https?://.+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?://.+)?$')",message="httpProxy must be a URL with http:// or https://, such as http://proxy.example.com:3128"
 	HTTPProxy string `json:"httpProxy,omitempty"`
 
 	// httpsProxy is the URL of the proxy of HTTPS connections, such as http://proxy.example.com:3128.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
-	// +kubebuilder:validation:Pattern=`^(https?://.+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https?://.+)?$')",message="httpsProxy must be a URL with http:// or https://, such as http://proxy.example.com:3128"
 	HTTPSProxy string `json:"httpsProxy,omitempty"`
 
 	// noProxy is a comma-separated list of domains, IP addresses and CIDRs to which connections are direct, such as
@@ -332,7 +332,7 @@ type KernelArgument struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^[^\s]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s]+$')",message="value must be one kernel argument without spaces: key or key=value"
 	Value string `json:"value,omitempty"`
 }
 
@@ -347,7 +347,7 @@ type DiscoveryKernelArgument struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^[^\s"]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s\\x22]+$')",message="value must be one kernel argument without spaces and quotation marks: key or key=value"
 	Value string `json:"value,omitempty"`
 }
 
@@ -411,12 +411,20 @@ type HostRequirements struct {
 
 	// minMemory is the minimum usable memory, such as 32Gi.
 	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || isQuantity(self)",message="minMemory must be a number of bytes or a quantity such as 32Gi"
 	MinMemory *resource.Quantity `json:"minMemory,omitempty"`
 
 	// minDiskSize is the minimum size of the installation disk, such as 120Gi. Without root device hints the disk that
 	// assisted-service has chosen is used if it is large enough. Otherwise the provider chooses among the disks that
 	// are large enough, in the same order as assisted-service.
 	// +optional
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="type(self) == int || isQuantity(self)",message="minDiskSize must be a number of bytes or a quantity such as 120Gi"
 	MinDiskSize *resource.Quantity `json:"minDiskSize,omitempty"`
 
 	// gpus are the GPUs that the host must have: each item is a minimum number of GPUs of one kind. They are compared
@@ -443,14 +451,14 @@ type GPURequirement struct {
 	// +required
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{4}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}$')",message="vendorID must be four hexadecimal digits in lowercase, such as 10de"
 	VendorID string `json:"vendorID,omitempty"`
 
 	// deviceID is the PCI ID of the model, such as "2330". When omitted, all GPUs of the vendor count.
 	// +optional
 	// +kubebuilder:validation:MinLength=4
 	// +kubebuilder:validation:MaxLength=4
-	// +kubebuilder:validation:Pattern=`^[0-9a-f]{4}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9a-f]{4}$')",message="deviceID must be four hexadecimal digits in lowercase, such as 2330"
 	DeviceID string `json:"deviceID,omitempty"`
 }
 
@@ -460,13 +468,13 @@ type RootDeviceHints struct {
 	// deviceName is the path of the disk, such as /dev/sda, or a link to it in /dev/disk/by-path or /dev/disk/by-id.
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
-	// +kubebuilder:validation:Pattern=`^/dev/[^\s]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/dev/[^\\\\s]+$')",message="deviceName must be a path in /dev, such as /dev/sda"
 	DeviceName string `json:"deviceName,omitempty"`
 
 	// hctl is the SCSI address of the disk: host, channel, target and LUN, such as 0:0:0:0.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
-	// +kubebuilder:validation:Pattern=`^[0-9]+:[0-9]+:[0-9]+:[0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[0-9]+:[0-9]+:[0-9]+:[0-9]+$')",message="hctl must be host, channel, target and LUN, such as 0:0:0:0"
 	HCTL string `json:"hctl,omitempty"`
 
 	// model is the model of the disk or a substring of it. Case does not matter.
@@ -541,6 +549,20 @@ type OpenshiftAssistedConfigStatus struct {
 	// +optional
 	BootMode BootMode `json:"bootMode,omitempty"`
 
+	// hostName is the name of the BareMetalHost of the Machine. Without a BareMetalHost it is the hostname of the
+	// host. Omitted while the host is unknown.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	HostName string `json:"hostName,omitempty"`
+
+	// nodeName is the name of the Node of the Machine, as Cluster API found it. Omitted before the host has joined the
+	// cluster.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	NodeName string `json:"nodeName,omitempty"`
+
 	// agentRef names the Agent that is identified as the host of this Machine.
 	// +optional
 	AgentRef *corev1.LocalObjectReference `json:"agentRef,omitempty"`
@@ -586,9 +608,11 @@ type OpenshiftAssistedConfigInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Cluster",type="string",JSONPath=".metadata.labels['cluster\\.x-k8s\\.io/cluster-name']",description="Cluster"
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="True once the host is installed"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="Reason of the condition Ready"
-// +kubebuilder:printcolumn:name="Agent",type="string",JSONPath=".status.agentRef.name",description="Agent of the host"
+// +kubebuilder:printcolumn:name="Host",type="string",JSONPath=".status.hostName",description="BareMetalHost, or hostname without a BareMetalHost"
+// +kubebuilder:printcolumn:name="Node",type="string",JSONPath=".status.nodeName",description="Node of the host"
 // +kubebuilder:printcolumn:name="Stage",type="string",JSONPath=".status.installationProgress",description="Installation stage"
 // +kubebuilder:printcolumn:name="Stage Age",type="date",JSONPath=".status.installationStageStartTime",description="Time that the host has been in this stage"
+// +kubebuilder:printcolumn:name="Agent",type="string",priority=10,JSONPath=".status.agentRef.name",description="Agent of the host"
 // +kubebuilder:printcolumn:name="Percentage",type="integer",priority=10,JSONPath=".status.installationPercentage",description="Share of stages that the host has reached"
 // +kubebuilder:printcolumn:name="Boot Mode",type="string",priority=10,JSONPath=".status.bootMode",description="Boot mode in force"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="Time since creation"

@@ -329,7 +329,7 @@ type UpgradeSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$'))",message="toleratedOperators must contain names of ClusterOperators in lowercase, such as image-registry"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(o, o in ['etcd', 'kube-apiserver', 'machine-config'])",message="etcd, kube-apiserver and machine-config cannot be tolerated, because they restart the control plane during an upgrade: repair them first"
 	ToleratedOperators []string `json:"toleratedOperators,omitempty"`
 
@@ -400,7 +400,7 @@ type InstallationConfig struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=184
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?([.][a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*$')",message="baseDomain must be a DNS domain such as example.com: labels of lowercase letters, digits and '-', each at most 63 characters"
 	// +kubebuilder:validation:XValidation:rule="self.matches('(^|[.])[a-z0-9-]{2,}$') && !self.matches('^[0-9]+([.][0-9]+){3}$')",message="baseDomain must end with a label of two or more characters, and cannot be an IP address"
 	BaseDomain string `json:"baseDomain,omitempty"`
 
@@ -410,7 +410,7 @@ type InstallationConfig struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=54
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$')",message="clusterName must be one DNS label such as lab: lowercase letters, digits and '-', without dot"
 	ClusterName string `json:"clusterName,omitempty"`
 
 	// releaseImage is the release image of distributionVersion by digest: registry/path@sha256:... With it the provider
@@ -420,7 +420,7 @@ type InstallationConfig struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	// +kubebuilder:validation:Pattern=`^[^\s@]+@sha256:[a-f0-9]{64}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\s@]+@sha256:[a-f0-9]{64}$')",message="releaseImage must name the image by digest: registry/path@sha256: and 64 hexadecimal digits in lowercase"
 	ReleaseImage string `json:"releaseImage,omitempty"`
 
 	// clusterImageSetRef names an existing ClusterImageSet of the release. With it the provider queries no registry. If
@@ -509,7 +509,7 @@ type InstallationConfig struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=253
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9.:-]+$`
+	// +kubebuilder:validation:XValidation:rule="self.all(n, n.matches('^[A-Za-z0-9.:-]+$'))",message="ntpSources must contain hostnames or IP addresses, such as ntp.example.com"
 	NTPSources []string `json:"ntpSources,omitempty"`
 
 	// sshAuthorizedKey is the public SSH key that gives access to the installed hosts as user core. Immutable once the
@@ -579,7 +579,7 @@ type IgnoredValidations struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.all(v, v.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$'))",message="ignoredValidations.cluster must contain IDs of validations, such as ntp-server-configured"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['api-vips-defined', 'ingress-vips-defined', 'all-hosts-are-ready-to-install', 'sufficient-masters-count', 'pull-secret-set'])",message="assisted-service cannot ignore api-vips-defined, ingress-vips-defined, all-hosts-are-ready-to-install, sufficient-masters-count and pull-secret-set: remove them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v == 'all')",message="name each validation to ignore instead of all"
 	Cluster []string `json:"cluster,omitempty"`
@@ -592,7 +592,7 @@ type IgnoredValidations struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=64
-	// +kubebuilder:validation:items:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.all(v, v.matches('^[a-z0-9]([a-z0-9-]*[a-z0-9])?$'))",message="ignoredValidations.hosts must contain IDs of validations, such as has-cpu-cores-for-role"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['connected', 'has-inventory', 'inventory-not-fully-truncated', 'machine-cidr-defined', 'hostname-unique', 'hostname-valid'])",message="assisted-service cannot ignore connected, has-inventory, inventory-not-fully-truncated, machine-cidr-defined, hostname-unique and hostname-valid: remove them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v in ['media-connected', 'has-min-valid-disks', 'has-min-cpu-cores', 'has-min-memory'])",message="media-connected, has-min-valid-disks, has-min-cpu-cores and has-min-memory must pass before a host is bound to the cluster, and cannot be ignored: remove them"
 	// +kubebuilder:validation:XValidation:rule="!self.exists(v, v == 'all')",message="name each validation to ignore instead of all"
@@ -686,7 +686,7 @@ type Capabilities struct {
 	// load balancer, it is vCurrent, the default of the installer.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^(None|vCurrent|v[0-9]+\.[0-9]+)$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(None|vCurrent|v[0-9]+[.][0-9]+)$')",message="baselineCapability must be None, vCurrent or a release such as v4.18"
 	BaselineCapability string `json:"baselineCapability,omitempty"`
 	// additionalEnabledCapabilities are enabled in addition to the baseline. At most 64.
 	// +optional
@@ -761,6 +761,13 @@ type OpenshiftAssistedControlPlaneStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// problemReason is the reason of the first condition that reports a problem, in the order in which the conditions
+	// matter. Omitted while no condition reports a problem, also while the cluster is installed or upgraded normally.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	ProblemReason string `json:"problemReason,omitempty"`
 
 	// initialization contains the fields of the Cluster API contract that report whether the control plane is
 	// initialized.
@@ -917,6 +924,7 @@ type OpenshiftAssistedControlPlaneInitializationStatus struct {
 // +kubebuilder:printcolumn:name="Installation",type="string",JSONPath=".status.installation.progress",description="Phase and percentage of the installation"
 // +kubebuilder:printcolumn:name="Installing For",type="date",priority=10,JSONPath=".status.installation.startTime",description="Time since all hosts were registered, while the cluster is being installed"
 // +kubebuilder:printcolumn:name="Available",type="string",JSONPath=".status.conditions[?(@.type=='Available')].status",description="True when the control plane serves"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.problemReason",description="Reason of the first condition that reports a problem"
 // +kubebuilder:printcolumn:name="Desired",type="integer",JSONPath=".spec.replicas",description="Desired Machines"
 // +kubebuilder:printcolumn:name="Replicas",type="integer",JSONPath=".status.replicas",description="Machines"
 // +kubebuilder:printcolumn:name="Ready",type="integer",JSONPath=".status.readyReplicas",description="Ready Machines"
