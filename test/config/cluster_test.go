@@ -54,6 +54,7 @@ func TestOnManagementCluster(t *testing.T) {
 	t.Run("no edit reinstalls hosts without consent", func(t *testing.T) { checkReinstallation(ctx, t, e.Client()) })
 	t.Run("no restore wipes hosts", func(t *testing.T) { checkRestoredHosts(ctx, t, e.Client()) })
 	t.Run("no deletion of one object wipes hosts in use", func(t *testing.T) { checkHostDeletion(ctx, t, e.Client()) })
+	t.Run("an edit of a template of configs warns", func(t *testing.T) { checkTemplateWarning(ctx, t, e.Config()) })
 	// The last one: it deletes all BareMetalHosts.
 	t.Run("managers start before the Bare Metal Operator is installed", func(t *testing.T) { checkStartWithoutMetal3(ctx, t, e) })
 }

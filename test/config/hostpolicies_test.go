@@ -296,7 +296,7 @@ func TestPoliciesAssumeNoOptionalField(t *testing.T) {
 		name, _, _ := unstructured.NestedString(object, "metadata", "name")
 		g.Expect(granted.FindAllString(string(written), -1)).To(BeEmpty(), name)
 	}
-	g.Expect(policies).To(BeNumerically(">=", 5))
+	g.Expect(policies).To(BeNumerically(">=", 6))
 }
 
 func expectRefusal(t *testing.T, err error, refused string) {
