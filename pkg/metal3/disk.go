@@ -91,7 +91,7 @@ func neverRoot(disk *aiv1beta1.HostDisk) bool {
 
 func unsuitable(disk *aiv1beta1.HostDisk, minBytes int64) string {
 	if disk.SizeBytes < minBytes {
-		return fmt.Sprintf("is smaller than the required %d GiB", minBytes/gibibyte)
+		return "is smaller than the required " + Size(minBytes)
 	}
 	return "cannot be installed to: " + bound.Shorten(strings.Join(disk.InstallationEligibility.NotEligibleReasons, "; "), 160)
 }

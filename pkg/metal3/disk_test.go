@@ -87,7 +87,7 @@ func TestSelectDisk(t *testing.T) {
 		"minimum size alone, the service's choice is too small":    {min: 200 * gibibyte, chosen: "ssd", want: "hdd"},
 		"minimum size alone, the service chose none":               {min: 100 * gibibyte, want: "hdd"},
 		"minimum size alone, none is large enough": {
-			min: 2000 * gibibyte, chosen: "hdd", err: "smaller than the required 2000 GiB",
+			min: 2000 * gibibyte, chosen: "hdd", err: "smaller than the required 2000Gi",
 		},
 		"all hints must fit": {
 			hints: &metal3api.RootDeviceHints{Vendor: "DELL", Rotational: ptr.To(true)}, err: "no disk of the host matches all root device hints",
@@ -96,7 +96,7 @@ func TestSelectDisk(t *testing.T) {
 			hints: &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}, err: "/dev/sda (536.9 GB) cannot be installed to: Disk is removable",
 		},
 		"fits but too small": {
-			hints: &metal3api.RootDeviceHints{SerialNumber: "S1"}, min: 200 * gibibyte, err: "smaller than the required 200 GiB",
+			hints: &metal3api.RootDeviceHints{SerialNumber: "S1"}, min: 200 * gibibyte, err: "smaller than the required 200Gi",
 		},
 		"serial is exact": {hints: &metal3api.RootDeviceHints{SerialNumber: "S"}, err: "serialNumber is S1, not S"},
 	} {

@@ -411,11 +411,11 @@ func TestInvalidAgentSettings(t *testing.T) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{
 				MinCPUCores: 32, MinMemory: ptr.To(resource.MustParse("64Gi")), MinDiskSize: ptr.To(resource.MustParse("1Ti")),
 			}
-		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores (needs 32); it has 32768 MiB of usable memory (needs 64Gi); no disk"},
+		}, bootstrapv1.HostBelowRequirementsReason, "16 CPU cores (needs 32); 32Gi usable memory (needs 64Gi); no disk"},
 		"no GPU, in an inventory that lists the graphics of the BMC": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{{MinCount: 1, VendorID: "10de"}}}
 			h.agent.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "1a03", DeviceID: "2000"}}
-		}, bootstrapv1.HostBelowRequirementsReason, "it has 0 GPUs of PCI vendor 10de (needs 1)"},
+		}, bootstrapv1.HostBelowRequirementsReason, "0 GPUs of PCI vendor 10de (needs 1)"},
 		"no GPU is reported, as by an older assisted-service": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{{MinCount: 1, VendorID: "10de"}}}
 		}, bootstrapv1.HostBelowRequirementsReason, "assisted-service reports no GPU of it (needs 1 of PCI vendor 10de): the host has none, or"},
@@ -424,11 +424,11 @@ func TestInvalidAgentSettings(t *testing.T) {
 				{MinCount: 1, VendorID: "10de"}, {MinCount: 2, VendorID: "10de", DeviceID: "2330"},
 			}}
 			h.agent.Status.Inventory.Gpus = []aiv1beta1.HostGPU{{VendorID: "10de", DeviceID: "2330"}, {VendorID: "10de", DeviceID: "20b5"}}
-		}, bootstrapv1.HostBelowRequirementsReason, "spec.hostRequirements: it has 1 GPU of PCI vendor 10de and device 2330 (needs 2)"},
+		}, bootstrapv1.HostBelowRequirementsReason, "spec.hostRequirements: 1 GPU of PCI vendor 10de and device 2330 (needs 2)"},
 		"too small, and bound by another client": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinCPUCores: 32}
 			h.agent.Spec.ClusterDeploymentName = &aiv1beta1.ClusterReference{Namespace: sample.Namespace, Name: "cp"}
-		}, bootstrapv1.HostBelowRequirementsReason, "it has 16 CPU cores"},
+		}, bootstrapv1.HostBelowRequirementsReason, "16 CPU cores"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newIdentified()

@@ -25,12 +25,12 @@ func belowRequirements(f *facts.Facts, agent *aiv1beta1.Agent) *UserError {
 	if inventory.Cpu.Count < int64(wanted.MinCPUCores) {
 		missing = append(
 			missing,
-			fmt.Sprintf("it has %s (needs %d)", english.Plural(int(inventory.Cpu.Count), "CPU core", ""), wanted.MinCPUCores),
+			fmt.Sprintf("%s (needs %d)", english.Plural(int(inventory.Cpu.Count), "CPU core", ""), wanted.MinCPUCores),
 		)
 	}
 	memory := cmp.Or(inventory.Memory.UsableBytes, inventory.Memory.PhysicalBytes)
 	if wanted.MinMemory != nil && memory < wanted.MinMemory.Value() {
-		missing = append(missing, fmt.Sprintf("it has %d MiB of usable memory (needs %s)", memory>>20, wanted.MinMemory))
+		missing = append(missing, fmt.Sprintf("%s usable memory (needs %s)", metal3.Size(memory), wanted.MinMemory))
 	}
 	if _, err := installationDisk(f, agent); err != nil && wanted.MinDiskSize != nil && rootDeviceHintsMatch(f, agent) {
 		missing = append(missing, err.Error())
@@ -57,7 +57,7 @@ func missingGPUs(wanted []bootstrapv1.GPURequirement, found []aiv1beta1.HostGPU)
 			missing = append(missing, fmt.Sprintf("assisted-service reports no GPU of it (needs %d of %s): the host has none, or "+
 				"assisted-service is from before January 2026", w.MinCount, kind))
 		default:
-			missing = append(missing, fmt.Sprintf("it has %s of %s (needs %d)", english.Plural(count, "GPU", ""), kind, w.MinCount))
+			missing = append(missing, fmt.Sprintf("%s of %s (needs %d)", english.Plural(count, "GPU", ""), kind, w.MinCount))
 		}
 	}
 	return missing

@@ -344,8 +344,8 @@ func TestInspectedHardwareIsCompared(t *testing.T) {
 	g.Expect(Host(f).Message).
 		To(
 			HaveSuffix(
-				"lab fits: small (below spec.hostRequirements: 8 CPU cores (needs 16), 16384 MiB of memory (needs 32Gi), no disk above " +
-					"100 GiB (needs 120Gi))",
+				"lab fits: small (below spec.hostRequirements: 8 CPU cores (needs 16), 16Gi memory (needs 32Gi), no disk above " +
+					"100Gi (needs 120Gi))",
 			),
 		)
 

@@ -40,10 +40,10 @@ func belowRequirements(host *metal3.Host, wanted *bootstrapv1.HostRequirements) 
 		missing = append(missing, fmt.Sprintf("%s (needs %d)", english.Plural(cores, "CPU core", ""), wanted.MinCPUCores))
 	}
 	if mebibytes := int64(found.RAMMebibytes); mebibytes > 0 && wanted.MinMemory != nil && mebibytes<<20 < wanted.MinMemory.Value() {
-		missing = append(missing, fmt.Sprintf("%d MiB of memory (needs %s)", mebibytes, wanted.MinMemory))
+		missing = append(missing, fmt.Sprintf("%s memory (needs %s)", metal3.Size(mebibytes<<20), wanted.MinMemory))
 	}
 	if largest := metal3.LargestDisk(found.Storage); largest > 0 && wanted.MinDiskSize != nil && largest < wanted.MinDiskSize.Value() {
-		missing = append(missing, fmt.Sprintf("no disk above %d GiB (needs %s)", largest>>30, wanted.MinDiskSize))
+		missing = append(missing, fmt.Sprintf("no disk above %s (needs %s)", metal3.Size(largest), wanted.MinDiskSize))
 	}
 	if len(missing) == 0 {
 		return ""
