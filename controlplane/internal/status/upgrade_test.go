@@ -8,9 +8,11 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/rollout"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
@@ -156,4 +158,43 @@ func TestOwnPausesAreReported(t *testing.T) {
 	g.Expect(rollout.PoolReason(v.Facts)).To(BeEmpty(), "no user action")
 	v.Workload.Pools, v.Workload.PoolsKnown, v.ControlPlane.Status.PausedPools = nil, false, []string{"worker"}
 	g.Expect(rollout.PausedPools(v.Facts)).To(ConsistOf("worker"), "the last known ones")
+}
+
+// TestNothingRollsOutWhileTheReleaseIsNotRequested: a user reads RollingOut before MachinesUpToDate.
+func TestNothingRollsOutWhileTheReleaseIsNotRequested(t *testing.T) {
+	const text = "v4.21.0 is not offered"
+	for situation, tc := range map[string]struct {
+		reason, upgrading string
+		pools             []workload.Pool
+		status            metav1.ConditionStatus
+		wanted            string
+	}{
+		"not offered": {
+			reason: controlplanev1.UpgradeNotOfferedReason, status: metav1.ConditionFalse, wanted: clusterv1.NotRollingOutReason,
+		},
+		"an operator is degraded": {
+			reason: controlplanev1.WaitingForHealthyClusterReason, status: metav1.ConditionFalse, wanted: clusterv1.NotRollingOutReason,
+		},
+		"a pool is degraded": {
+			reason: controlplanev1.WaitingForHealthyClusterReason, pools: []workload.Pool{{Name: "worker", Degraded: "disk full"}},
+			status: metav1.ConditionFalse, wanted: controlplanev1.MachineConfigPoolDegradedReason,
+		},
+		"requested": {reason: controlplanev1.UpgradeInProgressReason, status: metav1.ConditionTrue, wanted: clusterv1.RollingOutReason},
+		"not offered, while another upgrade runs": {
+			reason: controlplanev1.UpgradeNotOfferedReason, upgrading: "4.20.5", status: metav1.ConditionTrue, wanted: clusterv1.RollingOutReason,
+		},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			v := upgraded(tc.upgrading, controlplanev1.OpenshiftAssistedControlPlaneStatus{PoolsBehind: []string{"worker"}}, tc.pools)
+			v.ControlPlane.Spec.DistributionVersion = "v4.21.0"
+			v.Found.Block(tasks.Upgrade, tc.reason, text)
+			c := v.replicas().RollingOut()
+			g.Expect(c).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.wanted)))
+			g.Expect(c.Message).To(And(ContainSubstring("see the condition MachinesUpToDate"), Not(ContainSubstring(text))))
+			g.Expect(v.replicas().UpToDate()).To(And(
+				HaveField("Status", metav1.ConditionFalse), HaveField("Reason", tc.reason), HaveField("Message", text),
+			))
+		})
+	}
 }

@@ -213,13 +213,18 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 	return *c
 }
 
-// RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date.
+// RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date. While a blocker prevents the
+// request of a release, nothing is rolled out.
 func (v *View) RollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
-	if len(outdated) == 0 && upgrade == "" && !versioning.AwaitsRelease(v.Facts) {
+	blocked := v.Found.Blocked(tasks.Upgrade)
+	switch {
+	case len(outdated) == 0 && upgrade == "" && !versioning.AwaitsRelease(v.Facts):
 		return rollout.Finished(v.Facts)
+	case upgrade == "" && blocked != nil && blocked.Reason != controlplanev1.UpgradeInProgressReason:
+		return rollout.NotBegun(v.Facts)
 	}
 	c := condition.True(t, cmp.Or(rollout.PoolReason(v.Facts), clusterv1.RollingOutReason))
 	parts := []string{upgrade}
@@ -227,8 +232,8 @@ func (v *View) RollingOut() metav1.Condition {
 		c.Reason = controlplanev1.UpgradeFailingReason
 		parts = append(parts, "failing: "+r.Failing)
 	}
-	if blocked := v.Found.Blocked(tasks.Upgrade); blocked != nil {
-		parts = append(parts, blocked.Message)
+	if blocked != nil {
+		parts = append(parts, "see the condition "+controlplanev1.MachinesUpToDateCondition)
 	}
 	parts = append(parts, rollout.WaitingPools(v.Facts))
 	if len(outdated) > 0 {

@@ -166,6 +166,17 @@ func poolText(f *facts.Facts, pool *workload.Pool) string {
 	return ""
 }
 
+// NotBegun returns the condition of a control plane whose requested release is not rolled out, because MachinesUpToDate
+// reports a blocker. The message also names pools that block an upgrade.
+func NotBegun(f *facts.Facts) metav1.Condition {
+	message := "release " + f.ControlPlane.Spec.DistributionVersion + " is not rolled out: see the condition " +
+		controlplanev1.MachinesUpToDateCondition
+	if pools := WaitingPools(f); pools != "" {
+		message += "; " + pools
+	}
+	return condition.False(controlplanev1.RollingOutCondition, cmp.Or(PoolReason(f), clusterv1.NotRollingOutReason), message)
+}
+
 // Finished returns the condition of a control plane that is done: the message names workers that are not.
 func Finished(f *facts.Facts) metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
