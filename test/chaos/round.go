@@ -362,13 +362,13 @@ func (r *round) letImport(ctx context.Context, t *activeJourney, state *lab.Stat
 	if state.ControlPlane == nil {
 		return
 	}
-	installed := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.InstalledCondition)
-	if installed.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(installed.Message,
+	registered := lab.Condition(state.ControlPlane.Status.Conditions, controlplanev1.RegistrationHealthyCondition)
+	if registered.Reason != controlplanev1.WaitingForImportReason || !strings.Contains(registered.Message,
 		"If it has no Node, delete the Machine") {
 		return
 	}
 	for _, m := range state.Machines {
-		if !strings.Contains(installed.Message, "Machine "+m.Name+",") || !m.DeletionTimestamp.IsZero() || m.Status.NodeRef.IsDefined() {
+		if !strings.Contains(registered.Message, "Machine "+m.Name+",") || !m.DeletionTimestamp.IsZero() || m.Status.NodeRef.IsDefined() {
 			continue
 		}
 		if t.nodeMissingSince.IsZero() {
@@ -377,7 +377,7 @@ func (r *round) letImport(ctx context.Context, t *activeJourney, state *lab.Stat
 		if time.Since(t.nodeMissingSince) > nodeTimeout {
 			t.nodeMissingSince = time.Time{}
 			r.follower.requestDeletion(m.Machine)
-			r.countAdvice(t.cluster.DeleteMachine(ctx, m), installed.Reason)
+			r.countAdvice(t.cluster.DeleteMachine(ctx, m), registered.Reason)
 		}
 	}
 }

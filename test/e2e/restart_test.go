@@ -57,7 +57,7 @@ var _ = Describe("An installation", Label("restart", "lost"), Ordered, Serial, f
 		before := state(ctx, cluster).Installation.Spec
 		laboratory.Service.LoseCluster(cluster.Key())
 		wait(ctx, cluster, "registered again", func(s *lab.State) bool { return s.Installation.Status.DebugInfo.State == "insufficient" })
-		message := waitReason(ctx, cluster, controlplanev1.InstalledCondition, controlplanev1.ReregisteredReason)
+		message := waitReason(ctx, cluster, controlplanev1.RegistrationHealthyCondition, controlplanev1.ReregisteredReason)
 		Expect(message).To(ContainSubstring("import"), "the advice")
 
 		By("adding a worker: its host is discovered, and not bound to a cluster that would be installed")

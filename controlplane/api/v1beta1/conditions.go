@@ -18,6 +18,10 @@ const (
 	// percentage, failures, and the URLs of the events and logs of assisted-service.
 	InstalledCondition = "Installed"
 
+	// RegistrationHealthyCondition is False while assisted-service does not know the installed cluster, or knows it in a
+	// state in which no host may be added. Otherwise the condition does not exist.
+	RegistrationHealthyCondition = "RegistrationHealthy"
+
 	// KubeconfigAvailableCondition is True once the Secret <cluster>-kubeconfig exists.
 	KubeconfigAvailableCondition = "KubeconfigAvailable"
 

@@ -112,10 +112,7 @@ func TestForeignAgentInAnInstalledClusterIsReported(t *testing.T) {
 		Spec:       aiv1beta1.AgentSpec{ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
 	})).To(Succeed())
 	h.reconcile()
-	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(c.Status).To(Equal(metav1.ConditionTrue))
-	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
-	h.Expect(c.Message).To(ContainSubstring("tenant/theirs"))
+	h.expectRegistration(controlplanev1.ForeignAgentsBoundReason, "tenant/theirs")
 }
 
 // The contract of Cluster API permits no write while the Cluster is paused. The hold is written after the

@@ -11,6 +11,7 @@ import (
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -57,13 +58,21 @@ func (h *hub) expectNotRegistered() {
 	}
 }
 
-// expectImport checks what the condition Installed reports about the import.
-func (h *hub) expectImport(reason, message string) {
+// expectRegistration checks what the condition Installed reports about the import.
+func (h *hub) expectRegistration(reason, message string) {
 	h.t.Helper()
-	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(*c).To(
-		And(HaveField("Status", BeEquivalentTo("True")), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message))),
-	)
+	cp := h.controlPlane()
+	h.Expect(*conditions.Get(cp, controlplanev1.InstalledCondition)).To(And(
+		HaveField("Status", metav1.ConditionTrue), HaveField("Reason", controlplanev1.InstalledReason), HaveField("Message", BeEmpty()),
+	))
+	c := conditions.Get(cp, controlplanev1.RegistrationHealthyCondition)
+	if reason == "" {
+		h.Expect(c).To(BeNil())
+		return
+	}
+	h.Expect(*c).To(And(
+		HaveField("Status", metav1.ConditionFalse), HaveField("Reason", reason), HaveField("Message", ContainSubstring(message)),
+	))
 }
 
 // assistedKubeconfig returns the kubeconfig of assisted-service.
@@ -98,15 +107,15 @@ func TestMovedClusterIsImported(t *testing.T) {
 	h.Expect(h.writes[:4]).To(Equal([]string{
 		"apply", "create c1", "apply", "create c1",
 	}), "set, ClusterDeployment, Secret, and AgentClusterInstall last")
-	h.expectImport(controlplanev1.WaitingForImportReason, "")
+	h.expectRegistration(controlplanev1.WaitingForImportReason, "")
 
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.expectImport(controlplanev1.WaitingForImportReason, "take in")
+	h.expectRegistration(controlplanev1.WaitingForImportReason, "take in")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
-	h.expectImport(controlplanev1.InstalledReason, "")
+	h.expectRegistration("", "")
 	h.reconcile()
 	writes := len(h.writes)
 	h.reconcile()
@@ -183,7 +192,7 @@ func TestClusterIsNotImportedWhileEvidenceIsMissing(t *testing.T) {
 			tc.change(h)
 			h.reconcile()
 			h.expectNotRegistered()
-			h.expectImport(controlplanev1.WaitingForImportReason, tc.message)
+			h.expectRegistration(controlplanev1.WaitingForImportReason, tc.message)
 		})
 	}
 }
@@ -211,7 +220,7 @@ func TestMissingAgentClusterInstallIsImported(t *testing.T) {
 			)
 			continue
 		}
-		h.expectImport(controlplanev1.WaitingForImportReason, "set spec.installed")
+		h.expectRegistration(controlplanev1.WaitingForImportReason, "set spec.installed")
 		h.Expect(
 			h.Get(t.Context(), client.ObjectKeyFromObject(deployment), &hiveext.AgentClusterInstall{}),
 		).To(MatchError(apierrors.IsNotFound, "not found"))
@@ -247,7 +256,7 @@ func TestImportKeepsForeignClusterImageSet(t *testing.T) {
 	h.Expect(h.Get(t.Context(), client.ObjectKeyFromObject(theirs), set)).To(Succeed())
 	h.Expect(set.Spec.ReleaseImage).To(Equal(otherDigest))
 	h.expectNotRegistered()
-	h.expectImport(controlplanev1.InstallationNotOursReason,
+	h.expectRegistration(controlplanev1.InstallationNotOursReason,
 		"ClusterImageSet "+theirs.Name+" exists and was not created for this control plane")
 }
 

@@ -249,14 +249,7 @@ func TestMovedClusterIsReconciled(t *testing.T) {
 		h.Expect(m.Annotations).To(HaveKeyWithValue("moved", "yes"))
 		h.Expect(metav1.IsControlledBy(&m, cp)).To(BeTrue())
 	}
-	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
-	h.Expect(*installed).To(
-		And(
-			HaveField("Status", metav1.ConditionTrue),
-			HaveField("Reason", controlplanev1.WaitingForImportReason),
-			HaveField("Message", ContainSubstring("API server answers")),
-		),
-	)
+	h.expectRegistration(controlplanev1.WaitingForImportReason, "API server answers")
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(clusterctlv1.BlockMoveAnnotation))
 	err := h.Get(t.Context(), client.ObjectKey{Namespace: lab, Name: "c1"}, &hivev1.ClusterDeployment{})
 	h.Expect(apierrors.IsNotFound(err)).To(BeTrue(), "an installed cluster is not registered again")

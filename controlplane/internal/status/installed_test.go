@@ -11,12 +11,12 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 )
 
-// TestInstalledClusterThatIsNotImported: the installation stays reported; the message names the reason why
-// hosts are not added.
+// TestInstalledClusterThatIsNotImported: Installed has no problem in it, and RegistrationHealthy reports why no host is added.
 func TestInstalledClusterThatIsNotImported(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	imported := func(state string, conditions ...hivev1.ClusterInstallCondition) *hiveext.AgentClusterInstall {
@@ -46,7 +46,7 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 		"import blocked": {
 			blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer",
 		},
-		"no blocker known": {reason: controlplanev1.InstalledReason},
+		"no blocker known": {},
 		"import requested": {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
 		"import requested long ago": {
 			install: imported(""),
@@ -55,8 +55,8 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 			message: "AgentClusterInstall",
 		},
 		"import rejected":           {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
-		"imported: hosts are added": {install: imported("adding-hosts", completed), reason: controlplanev1.InstalledReason},
-		"the assisted-service that installed the cluster is removed": {install: elsewhere, reason: controlplanev1.InstalledReason},
+		"imported: hosts are added": {install: imported("adding-hosts", completed)},
+		"the assisted-service that installed the cluster is removed": {install: elsewhere},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
@@ -68,10 +68,14 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 			if tc.blocked != "" {
 				v.Found.Block(tasks.Installation, controlplanev1.WaitingForImportReason, tc.blocked)
 			}
-			c := v.installedCondition()
-			g.Expect(c.Status).To(Equal(metav1.ConditionTrue))
-			g.Expect(c.Reason).To(Equal(tc.reason))
-			g.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("hush"))))
+			g.Expect(v.installedCondition()).To(Equal(condition.True(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)))
+			c := v.installation().Registration()
+			if tc.reason == "" {
+				g.Expect(c).To(BeNil())
+			} else {
+				g.Expect(*c).To(And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", tc.reason)))
+				g.Expect(c.Message).To(And(ContainSubstring(tc.message), Not(ContainSubstring("hush"))))
+			}
 			f.Workload.Connected = true
 			waits := v.UntilChange() > 0
 			g.Expect(waits).To(

@@ -35,31 +35,39 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		for _, condition := range v.conditions() {
 			conditions.Set(cp, condition)
 		}
-		if left := v.Found.Blocked(tasks.KubeletApproval); left != nil { // most clusters never have one
-			conditions.Set(cp, condition.False(controlplanev1.CertificatesApprovedCondition, left.Reason, left.Message))
-		} else {
-			conditions.Delete(cp, controlplanev1.CertificatesApprovedCondition)
-		}
 		v.composePreflight(cp)
-		if lagging := v.installation().HostsProgressing(); lagging != nil {
-			conditions.Set(cp, *lagging)
-		} else {
-			conditions.Delete(cp, controlplanev1.HostsProgressingCondition)
-		}
-		if blocked := v.topologyUpgradeable(); blocked != nil {
-			conditions.Set(cp, *blocked)
-		} else {
-			conditions.Delete(cp, controlplanev1.TopologyUpgradeableCondition)
-		}
-		if ignored := v.validationsEnforced(); ignored != nil {
-			conditions.Set(cp, *ignored)
-		} else {
-			conditions.Delete(cp, controlplanev1.ValidationsEnforcedCondition)
-		}
+		v.composeOptional(cp)
 		v.composeEtcd(cp)
 	}
 	conditions.Set(cp, v.PausedCondition())
 	bound.Conditions(cp.Status.Conditions)
+}
+
+// composeOptional sets the conditions that exist only while they report a problem.
+func (v *View) composeOptional(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+	of := v.installation()
+	for conditionType, c := range map[string]*metav1.Condition{
+		controlplanev1.CertificatesApprovedCondition: certificatesRefused(v.Found),
+		controlplanev1.RegistrationHealthyCondition:  of.Registration(),
+		controlplanev1.HostsProgressingCondition:     of.HostsProgressing(),
+		controlplanev1.TopologyUpgradeableCondition:  v.topologyUpgradeable(),
+		controlplanev1.ValidationsEnforcedCondition:  v.validationsEnforced(),
+	} {
+		if c != nil {
+			conditions.Set(cp, *c)
+		} else {
+			conditions.Delete(cp, conditionType)
+		}
+	}
+}
+
+// certificatesRefused returns the condition CertificatesApproved while a request is left; nil otherwise. Most clusters never
+// have one.
+func certificatesRefused(found *tasks.Findings) *metav1.Condition {
+	if left := found.Blocked(tasks.KubeletApproval); left != nil {
+		return ptr.To(condition.Blocked(controlplanev1.CertificatesApprovedCondition, left))
+	}
+	return nil
 }
 
 // UntilChange returns the time until a condition changes without an event; zero: never.

@@ -26,14 +26,10 @@ import (
 func (v *View) Condition() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	switch {
-	case v.Reregistered && v.Installed():
-		c := condition.True(t, controlplanev1.ReregisteredReason)
-		c.Message = Reregistered(v.Facts)
-		return c
+	case v.Installed():
+		return condition.True(t, controlplanev1.InstalledReason)
 	case v.Reregistered:
 		return condition.False(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts))
-	case v.Installed():
-		return v.installed()
 	case v.Blocked != nil && (!v.Progress.Started || attempt.GivesUp(v.Facts)):
 		return *v.Blocked
 	case v.Install == nil || !v.Progress.Registered:
@@ -78,17 +74,23 @@ func (v *View) Summary() string {
 	}
 }
 
-// installed returns the condition of an installed cluster. Hosts are added as soon as assisted-service has
-// imported it.
-func (v *View) installed() metav1.Condition {
-	c := condition.True(controlplanev1.InstalledCondition, controlplanev1.InstalledReason)
+// Registration returns the condition RegistrationHealthy of an installed cluster; nil without a problem. Hosts are added as
+// soon as assisted-service has imported the cluster.
+func (v *View) Registration() *metav1.Condition {
+	const t = controlplanev1.RegistrationHealthyCondition
+	switch {
+	case !v.Installed():
+		return nil
+	case v.Reregistered:
+		return ptr.To(condition.False(t, controlplanev1.ReregisteredReason, Reregistered(v.Facts)))
+	}
 	if why := v.notImported(); why != nil {
-		c.Reason, c.Message = why.Reason, why.Message
+		return ptr.To(condition.False(t, why.Reason, why.Message))
 	}
-	if c.Message == "" && len(v.ForeignAgents) > 0 { // assisted-service adds their hosts once they are approved
-		c.Reason, c.Message = controlplanev1.ForeignAgentsBoundReason, ForeignAgents(v.Facts)
+	if len(v.ForeignAgents) > 0 { // assisted-service adds their hosts once they are approved
+		return ptr.To(condition.False(t, controlplanev1.ForeignAgentsBoundReason, ForeignAgents(v.Facts)))
 	}
-	return c
+	return nil
 }
 
 // ForeignAgents reports the Agents of other namespaces that are bound to the ClusterDeployment.

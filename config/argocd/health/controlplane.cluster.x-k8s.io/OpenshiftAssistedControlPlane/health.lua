@@ -9,7 +9,7 @@ local wrong = {
 }
 -- Conditions in the order in which they matter. Conditions that are True during an operation are last.
 local order = {
-  "Deleting", "Installed", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "KubeconfigAvailable",
+  "Deleting", "Installed", "RegistrationHealthy", "ReleaseImageResolved", "MachinesCreated", "Available", "ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "KubeconfigAvailable",
   "MachinesUpToDate", "TopologyUpgradeable", "CertificatesApproved", "RollingOut", "ScalingUp", "HostsReleasing", "ScalingDown", "Remediating",
 }
 local changes = { "RollingOut", "ScalingUp", "HostsReleasing", "ScalingDown", "Remediating" }
