@@ -71,7 +71,7 @@ func mistakes() []mistake {
 		},
 		{
 			name: "infra-template", mutations: lab.Mutations{Without: without(templateKind)},
-			condition: controlplanev1.MachinesCreatedCondition, reason: controlplanev1.InfraTemplateMissingReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.InfraTemplateMissingReason,
 			message: text("bad-control-plane"), fix: applyRest,
 		},
 		{
@@ -84,7 +84,7 @@ func mistakes() []mistake {
 		{
 			name:      "mirrors",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "mirrors"}, "spec", "config", "imageRegistryRef")},
-			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ManifestsMissingReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ManifestsMissingReason,
 			message: text("mirrors"),
 			fix:     func(ctx context.Context, c *lab.Cluster) { changeSpec(ctx, c, `{"config":{"imageRegistryRef":null}}`) },
 		},
@@ -92,7 +92,7 @@ func mistakes() []mistake {
 			name: "image-set",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"name": "release-of-my-own"}, "spec", "config",
 				"clusterImageSetRef")},
-			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ClusterImageSetMissingReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ClusterImageSetMissingReason,
 			message: text("release-of-my-own"),
 			fix: func(ctx context.Context, _ *lab.Cluster) {
 				set := &hivev1.ClusterImageSet{ObjectMeta: metav1.ObjectMeta{Name: "release-of-my-own"}}
@@ -103,7 +103,7 @@ func mistakes() []mistake {
 		{
 			name:      "version",
 			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "4.19.99", "spec", "distributionVersion")},
-			condition: controlplanev1.ReleaseImageResolvedCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
+			condition: controlplanev1.InstalledCondition, reason: controlplanev1.ReleaseImageNotFoundReason,
 			message: text("4.19.99"),
 			fix: func(context.Context, *lab.Cluster) {
 				_, err := laboratory.Registry.Publish("4.19.99")

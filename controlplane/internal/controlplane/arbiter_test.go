@@ -57,7 +57,7 @@ func TestTwoMastersAndAnArbiter(t *testing.T) {
 	h := newHub(t, worldWithArbiter()...)
 	h.reconcile()
 	h.Expect(h.machines()).To(BeEmpty(), "assisted-service would not install the masters alone")
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.InfraTemplateMissingReason),
+	h.Expect(h.condition(controlplanev1.InstalledCondition)).To(And(HaveField("Reason", controlplanev1.InfraTemplateMissingReason),
 		HaveField(
 			"Message",
 			ContainSubstring(
@@ -261,7 +261,7 @@ func TestNoMachineIsCreatedWithABootstrapProviderWithoutArbiters(t *testing.T) {
 	list := &unstructured.UnstructuredList{Object: infra.Object}
 	h.Expect(h.List(t.Context(), list)).To(Succeed())
 	h.Expect(list.Items).To(BeEmpty(), "Metal3 gets no object either")
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(HaveField("Reason", controlplanev1.BootstrapProviderOutdatedReason),
+	h.Expect(h.condition(controlplanev1.InstalledCondition)).To(And(HaveField("Reason", controlplanev1.BootstrapProviderOutdatedReason),
 		HaveField(
 			"Message",
 			ContainSubstring(
@@ -293,7 +293,7 @@ func TestConfigOfAnotherRoleIsNotUsed(t *testing.T) {
 	h.Expect(h.Update(t.Context(), config)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.machines()).To(HaveLen(2))
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(
+	h.Expect(h.condition(controlplanev1.InstalledCondition)).To(
 		And(HaveField("Reason", controlplanev1.MachineCreationFailedReason), HaveField("Message", ContainSubstring("no host is wiped"))),
 	)
 	h.Expect(h.Delete(t.Context(), config)).To(Succeed())

@@ -327,7 +327,7 @@ func TestRefusedMachinesAreReportedAndTriedAtLimitedRate(t *testing.T) {
 	h.reconcile()
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 	h.Expect(created.Reason).To(Equal(controlplanev1.InvalidConfigurationReason))
-	h.Expect(created.Message).To(ContainSubstring("correct machineTemplate"))
+	h.Expect(h.condition(controlplanev1.InstalledCondition).Message).To(ContainSubstring("correct machineTemplate"))
 
 	refuse = false
 	h.install()

@@ -139,7 +139,7 @@ func TestNoMachineIsCreatedWhileMachinesHaveNoOwner(t *testing.T) {
 	h.Expect(h.Create(t.Context(), restored)).To(Succeed())
 	h.reconcile()
 	h.Expect(h.machines()).To(ConsistOf(HaveField("Name", "restored")))
-	h.Expect(h.condition(controlplanev1.MachinesCreatedCondition)).To(And(
+	h.Expect(h.condition(controlplanev1.InstalledCondition)).To(And(
 		HaveField("Reason", controlplanev1.MachinesWithoutOwnerReason),
 		HaveField("Message", And(ContainSubstring("restored"), ContainSubstring("wipes its host"))),
 	))

@@ -141,7 +141,10 @@ func TestMissingDependencyIsReported(t *testing.T) {
 			c := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 			h.Expect(c.Status).To(Equal(metav1.ConditionFalse))
 			h.Expect(c.Reason).To(Equal(tc.reason))
-			h.Expect(c.Message).To(ContainSubstring(tc.message))
+			h.Expect(c.Message).To(Equal("see the condition Installed"))
+			h.Expect(h.condition(controlplanev1.InstalledCondition)).To(
+				And(HaveField("Reason", tc.reason), HaveField("Message", ContainSubstring(tc.message))),
+			)
 			h.Expect(h.machines()).To(BeEmpty())
 		})
 	}

@@ -38,6 +38,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		v.composePreflight(cp)
 		v.composeOptional(cp)
 		v.composeEtcd(cp)
+		refer(cp.Status.Conditions)
 	}
 	conditions.Set(cp, v.PausedCondition())
 	bound.Conditions(cp.Status.Conditions)
