@@ -1,8 +1,6 @@
 package reconcile
 
 import (
-	"slices"
-
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,15 +34,6 @@ func (p ProgressLog) NoLongerTrue(obj client.Object, before, after []metav1.Cond
 	); c != nil && c.Status != metav1.ConditionTrue &&
 		meta.IsStatusConditionTrue(before, conditionType) {
 		p.write(obj, text, c)
-	}
-}
-
-// Problems logs each reason, with the message of the first condition that has it.
-func (p ProgressLog) Problems(obj client.Object, after []metav1.Condition, reasons []string) {
-	for _, reason := range reasons {
-		if i := slices.IndexFunc(after, func(c metav1.Condition) bool { return c.Reason == reason }); i >= 0 {
-			p.write(obj, "Needs attention", &after[i])
-		}
 	}
 }
 

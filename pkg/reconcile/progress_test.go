@@ -32,19 +32,17 @@ func TestStatusChangesAreLoggedOnce(t *testing.T) {
 		condition("Bound", "True", "Bound", "as a"), condition("Ready", "True", "Ready", ""), condition("Other", "True", "Other", ""),
 		condition("Serves", "False", "Broken", "no disk"), condition("Too", "False", "Broken", "no disk either"),
 	}
-	logged := func(before, after []metav1.Condition, problems ...string) []string {
+	logged := func(before, after []metav1.Condition) []string {
 		lines = nil
 		progress.BecameTrue(host, before, after, texts)
 		progress.NoLongerTrue(host, before, after, "Serves", "It does not serve")
-		progress.Problems(host, after, problems)
 		return lines
 	}
-	first := logged(before, after, "Broken")
-	g.Expect(first).To(HaveLen(3))
+	first := logged(before, after)
+	g.Expect(first).To(HaveLen(2))
 	g.Expect(first[0]).To(And(ContainSubstring(`"msg"="The host belongs to the cluster: as a"`), ContainSubstring(`"condition"="Bound"`),
 		ContainSubstring(`"name"="ha"`), ContainSubstring(`"name"="ha-1"`), ContainSubstring(`"name"="config"`)))
-	g.Expect(first[1]).To(ContainSubstring(`"msg"="It does not serve: no disk"`))
-	g.Expect(first[2]).To(And(ContainSubstring(`"msg"="Needs attention: no disk"`), ContainSubstring(`"reason"="Broken"`)))
+	g.Expect(first[1]).To(And(ContainSubstring(`"msg"="It does not serve: no disk"`), ContainSubstring(`"reason"="Broken"`)))
 	g.Expect(logged(after, after)).To(BeEmpty(), "nothing has changed")
 	g.Expect(logged(nil, before)).To(HaveLen(1), "a condition that starts True is logged, one that starts False is not")
 

@@ -12,6 +12,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // emitters are the methods that queue Events. The first argument is the type of the Event, the second one its reason.
@@ -24,6 +26,9 @@ func TestEveryEventIsDocumented(t *testing.T) {
 	g := NewWithT(t)
 	content, err := os.ReadFile("../../docs/events.md")
 	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(content)).To(
+		ContainSubstring("| `"+findings.ProblemEndedReason+"` | Normal |"), "the reasons of problems are those of conditions",
+	)
 	for kind, provider := range map[string]string{
 		"OpenshiftAssistedControlPlane": "controlplane", "OpenshiftAssistedConfig": "bootstrap", "MachineDeployment": "controlplane",
 	} {

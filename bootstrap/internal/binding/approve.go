@@ -45,7 +45,7 @@ func (b *Binder) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	if proceed, err := b.applyAgent(ctx, s, stage, true, true); !proceed {
 		return proceed, err
 	}
-	s.Event(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Agent %s may be installed as %s %s", agent.Name, s.Wanted.Role,
+	s.Event(corev1.EventTypeNormal, bootstrapv1.HostApprovedReason, "Host %s may be installed as %s %s", hostOf(s), s.Wanted.Role,
 		s.Wanted.Hostname)
 	s.Pass(stage, "")
 	return true, nil

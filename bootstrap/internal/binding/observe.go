@@ -23,14 +23,10 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	switch info.State {
 	case aiv1beta1.HostStatusInstalled, aiv1beta1.HostStatusAddedToExistingCluster:
 		Reached(s, aiv1beta1.HostStageDone)
-		s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Agent %s is installed", agent.Name)
+		s.StatusEvent(corev1.EventTypeNormal, bootstrapv1.HostInstalledReason, "Host %s is installed", hostOf(s))
 		s.Pass(stage, "")
 		return true, nil
 	case aiv1beta1.HostStatusError, aiv1beta1.HostStatusCanceled:
-		if recorded := s.Recorded(stage); recorded == nil || recorded.Reason != bootstrapv1.HostInstallationFailedReason {
-			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostInstallationFailedReason, "installation of Agent %s failed: %s", agent.Name,
-				message)
-		}
 		return s.Blockf(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message), nil
 	case aiv1beta1.HostStatusInstallingPendingUserAction:
 		return s.Blockf(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
@@ -53,6 +49,9 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	}
 	return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation"), nil
 }
+
+// hostOf returns the name of the host for an Event, or that of its Agent if the host has none.
+func hostOf(s *scope.Scope) string { return cmp.Or(s.HostName(s.Agent), s.Agent.Name) }
 
 // Reached sets the stage of the host in the status. The Agent may be behind its own state. So the start and the
 // percentage of the stage are set only if the Agent reports the same stage. Values that tick within a stage are

@@ -1,8 +1,6 @@
 package bootdata
 
 import (
-	corev1 "k8s.io/api/core/v1"
-
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/bootmode"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/preflight"
@@ -14,15 +12,8 @@ import (
 // host's. The block also lasts while the hosts that the provider could choose are unknown.
 func withhold(s *scope.Scope, mode bootmode.Mode) (proceed bool) {
 	reason, message := preflight.Withheld(s.Facts, mode.Name() == bootstrapv1.BootModeDiskImage)
-	const stage = bootstrapv1.DataSecretAvailableCondition
-	switch {
-	case reason == "":
+	if reason == "" {
 		return true
-	case s.HasRecorded(stage, message):
-	case reason == bootstrapv1.ServerInUseReason:
-		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
-	case reason == bootstrapv1.BMCOfAnotherServerReason:
-		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.BMCOfAnotherServerReason, "%s", message)
 	}
-	return s.Block(stage, reason, message)
+	return s.Block(bootstrapv1.DataSecretAvailableCondition, reason, message)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,9 +86,6 @@ func (c *Checker) Check(ctx context.Context, s *scope.Scope, found desired.Ident
 	message := desired.ServerInUse(s.Facts, agent, elsewhere, recorded)
 	if message == "" {
 		return true, nil
-	}
-	if !s.HasRecorded(bootstrapv1.HostIdentifiedCondition, message) {
-		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.ServerInUseReason, "%s", message)
 	}
 	return s.Block(bootstrapv1.HostIdentifiedCondition, bootstrapv1.ServerInUseReason, message), nil
 }

@@ -36,9 +36,9 @@ func (d *Releaser) EndFormer(ctx context.Context, s *scope.Scope, former []*aiv1
 			return "", err
 		}
 		s.Event(corev1.EventTypeWarning, "NodeLeftBehind",
-			"Agent %s of the host's former Machine is deleted although assisted-service could not remove its Node from the cluster (%s). If the "+
-				"Node remains there, delete it, which wipes nothing",
-			agent.Name, assisted.RedactURLs(cleanup.Message))
+			"Agent %s of the former Machine of host %s is deleted although assisted-service could not remove its Node from the cluster (%s). "+
+				"If the Node remains there, delete it, which wipes nothing",
+			agent.Name, s.HostName(agent), assisted.RedactURLs(cleanup.Message))
 	}
 	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: "+
 		"if no Agent comes then, restart the host", bound.List(names)), nil

@@ -1,8 +1,6 @@
 package hostconfig
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -10,7 +8,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
@@ -33,13 +30,9 @@ var passedWords = map[string]string{
 	clusterv1.PausedCondition:                "Paused, nothing is changed",
 }
 
-// logged logs the change that was written, except for the problems that its Events report.
-func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig, events []findings.Event) {
-	was, is := before.Status.Conditions, after.Status.Conditions
-	r.progress.BecameTrue(after, was, is, passedWords)
-	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), func(reason string) bool {
-		return slices.ContainsFunc(events, func(e findings.Event) bool { return e.Reason == reason })
-	}))
+// logged logs the change that was written. Problems have Events, which are logged.
+func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig) {
+	r.progress.BecameTrue(after, before.Status.Conditions, after.Status.Conditions, passedWords)
 	if stage := after.Status.InstallationProgress; stage != string(aiv1beta1.HostStageDone) {
 		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
 	}

@@ -56,17 +56,19 @@ func TestLogOfHostInstallation(t *testing.T) {
 	step()
 	w.progress("a", "installed", aiv1beta1.HostStageDone, stageTime, 100)
 	step()
-	w.Expect(messages()).To(Equal([]string{
+	w.Expect(messages()).To(HaveExactElements(
 		"The discovery image is ready",
 		"Boot image and bootstrap data are in place, the host may be started",
+		HavePrefix("waiting for the infrastructure provider to choose a BareMetalHost"),
+		"rack1-u7: the condition HostIdentified no longer reports NoHostFits",
 		"The host is identified: Agent a runs on BareMetalHost lab/rack1-u7",
-		"Agent a may be installed as worker rack1-u7",
+		"Host rack1-u7 may be installed as worker rack1-u7",
 		"The host belongs to the cluster",
 		"The host is in stage Writing image to disk",
 		"The host is in stage Rebooting",
 		"The host is in stage Joined",
-		"Agent a is installed",
-	}))
+		"Host rack1-u7 is installed",
+	))
 }
 
 func TestLogReportsRequiredUserActionOnce(t *testing.T) {
@@ -76,7 +78,11 @@ func TestLogReportsRequiredUserActionOnce(t *testing.T) {
 	messages := w.log()
 	w.reconcile()
 	w.reconcile()
-	w.Expect(messages()).To(ConsistOf(HavePrefix("Needs attention: Secret pull-secret does not exist")))
+	w.Expect(messages()).To(ConsistOf(HavePrefix("Secret pull-secret does not exist")))
+	w.create(lab()["pullSecret"])
+	w.reconcile()
+	w.reconcile()
+	w.Expect(messages()).To(ContainElement("the condition DiscoveryImageReady no longer reports PullSecretMissing"))
 
 	w = booted(t)
 	messages = w.log()
@@ -84,8 +90,9 @@ func TestLogReportsRequiredUserActionOnce(t *testing.T) {
 	w.reconcile()
 	w.reconcile()
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.HostRefusedReason)
-	w.Expect(messages()).To(HaveLen(1), "the Event reports it: %v", messages())
-	w.Expect(messages()[0]).NotTo(HavePrefix("Needs attention"))
+	w.Expect(messages()).To(ConsistOf(
+		HavePrefix("Agent a is not BareMetalHost lab/rack1-u7"), HaveSuffix("no longer reports NoHostFits"),
+	), "the Events report it")
 }
 
 // reactions returns the number of measured reactions to a hand-over.

@@ -40,6 +40,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 	} else {
 		s.Status.Conditions = status.Summarize(s.Facts, &s.Findings, failure)
 		s.Status.ObservedGeneration = s.Config.Generation
+		s.Status.HostName, s.Status.NodeName = s.HostName(s.Agent), s.NodeName()
 	}
 	bound.Conditions(s.Status.Conditions)
 	if left := r.deferReport(s); left > 0 {
@@ -52,9 +53,13 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 	if err := apply.PatchStatus(ctx, r.Client, s.Stored, reported); err != nil {
 		return false, err
 	}
+	problems := func(of *bootstrapv1.OpenshiftAssistedConfig) []metav1.Condition {
+		return status.Problems(of.Status.Conditions, s.Deleting())
+	}
+	s.ProblemEvents(s.Status.HostName, problems(s.Stored), problems(reported))
 	measured(s.Stored, reported)
 	measure.Reactions(s.Reactions)
-	r.logged(s.Stored, reported, s.Events())
+	r.logged(s.Stored, reported)
 	r.remember(s, &s.Status)
 	r.deferred.Reset(s.Key())
 	return true, nil

@@ -46,11 +46,6 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	s.Pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 	s.Pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := discoveredAgain(s, r.Clock.Now()); agent != nil {
-		if recorded := s.Recorded(
-			bootstrapv1.HostIdentifiedCondition); recorded == nil || recorded.Reason != bootstrapv1.HostBootedDiscoveryAgainReason {
-			s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostBootedDiscoveryAgainReason,
-				"the installed host booted the discovery image as Agent %s", agent.Name)
-		}
 		s.Blockf(bootstrapv1.HostIdentifiedCondition, bootstrapv1.HostBootedDiscoveryAgainReason,
 			"the installed host booted the discovery image again (Agent %s). Its disk was not touched. Fix the boot order and restart the host. "+
 				"Deleting the Machine would wipe it", agent.Name)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -382,12 +383,17 @@ func (w *world) wants(conditionType string, status metav1.ConditionStatus, reaso
 	w.Expect(c).To(And(HaveField("Status", status), HaveField("Reason", reason)), "condition %s: %s", conditionType, c.Message)
 }
 
-// event returns the next event, or an empty string.
+// event returns the next event, or an empty string. It skips the Events about NoHostFits: in most worlds the BareMetalHost
+// is created after the bootstrap data.
 func (w *world) event() string {
-	select {
-	case e := <-w.events.Events:
-		return e
-	default:
-		return ""
+	for {
+		select {
+		case e := <-w.events.Events:
+			if !strings.Contains(e, bootstrapv1.NoHostFitsReason) {
+				return e
+			}
+		default:
+			return ""
+		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -45,12 +44,6 @@ func New(f *facts.Facts) *Scope {
 
 // Key returns the namespace and name of the config.
 func (s *Scope) Key() types.NamespacedName { return client.ObjectKeyFromObject(s.Config) }
-
-// HasRecorded reports whether the last report has this message of a condition. If so, the event was emitted then.
-func (s *Scope) HasRecorded(conditionType, message string) bool {
-	recorded := s.Recorded(conditionType)
-	return recorded != nil && recorded.Message == bound.Message(message)
-}
 
 // ClusterOf names the cluster that an Agent is bound to, unless the cluster is in another namespace.
 func (s *Scope) ClusterOf(agent *aiv1beta1.Agent) string {

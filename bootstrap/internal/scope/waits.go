@@ -48,9 +48,6 @@ func (s *Scope) Silent(task string, now, since time.Time) (proceed bool) {
 	cause := fmt.Sprintf("; the host has not contacted assisted-service for more than %d minutes%s. Check its power and its console: boot "+
 		"device, network, DNS, proxy, certificates", int(SilenceLimit.Minutes()), s.hostState())
 	message := bound.FitBefore(s.Blocked(task).Message, cause) + cause
-	if !reported {
-		s.StatusEvent(corev1.EventTypeWarning, bootstrapv1.HostNotRespondingReason, "%s", message)
-	}
 	return s.Block(task, bootstrapv1.HostNotRespondingReason, message)
 }
 

@@ -3,6 +3,7 @@ package status
 import (
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
@@ -106,6 +107,41 @@ func PassedReason(condition string) string {
 		}
 	}
 	return ""
+}
+
+// Problems returns the conditions that report a problem, in their order. Of several conditions with the same reason it
+// returns the first. Ready repeats another condition. While the config is being deleted, only the deletion matters.
+func Problems(conditions []metav1.Condition, deleting bool) []metav1.Condition {
+	var found []metav1.Condition
+	for _, c := range conditions {
+		known := slices.ContainsFunc(found, func(f metav1.Condition) bool { return f.Reason == c.Reason })
+		if isProblem(&c) && !known && deleting == (c.Type == bootstrapv1.DeletingCondition) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// lastingReasons are the deferrable reasons of problems: no host may be started, or the host may not be installed.
+var lastingReasons = []string{
+	bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason, bootstrapv1.NMStateConfigMismatchReason, bootstrapv1.HostUnhealthyReason,
+}
+
+// isProblem reports whether a condition reports a problem: a state that does not end automatically. HostAvailable is
+// early, while BareMetalHosts may still be inspected: that no host fits is a problem once HostIdentified reports it.
+func isProblem(c *metav1.Condition) bool {
+	switch c.Type {
+	case bootstrapv1.ReadyCondition, clusterv1.PausedCondition:
+		return false
+	case bootstrapv1.DeletingCondition:
+		working := []string{bootstrapv1.DeletingAgentReason, bootstrapv1.DeletingInfraEnvReason}
+		return c.Status == metav1.ConditionTrue && !IsDeferrable(c.Reason) && !slices.Contains(working, c.Reason)
+	}
+	ahead := []string{bootstrapv1.NoHostFitsReason, bootstrapv1.TooFewHostsReason}
+	if c.Type == bootstrapv1.HostAvailableCondition && slices.Contains(ahead, c.Reason) {
+		return false
+	}
+	return c.Status != metav1.ConditionTrue && (!IsDeferrable(c.Reason) || slices.Contains(lastingReasons, c.Reason))
 }
 
 // IsDeferrable reports whether a condition with this reason may be reported late.

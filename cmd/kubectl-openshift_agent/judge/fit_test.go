@@ -51,7 +51,7 @@ func TestHostsThatFit(t *testing.T) {
 	g.Expect(fits[0].Others).To(Equal([]Mismatch{
 		{"broken", "error: cannot reach https://192.0.2.7/..."},
 		{"same", "BareMetalHost lab/used, which is used by a Metal3Machine, has the same boot MAC address"},
-		{"small", "below spec.hostRequirements: 16384 MiB of memory (needs 32Gi)"},
+		{"small", "below spec.hostRequirements: 16Gi memory (needs 32Gi)"},
 		{"used", "in use"},
 	}))
 	g.Expect(fits[0].HasHost()).To(BeTrue())

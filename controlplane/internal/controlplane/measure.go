@@ -42,19 +42,11 @@ var phaseWords = map[controlplanev1.InstallationPhase]string{
 	controlplanev1.InstallationFinalizing: "The hosts are installed, the operators of the cluster are coming up",
 }
 
-// announced are the problems that have Events.
-var announced = []string{
-	controlplanev1.InstallationFailedReason, controlplanev1.PreparationFailedReason, controlplanev1.ReregisteredReason,
-	controlplanev1.HostsLaggingReason, controlplanev1.WorkersNotCreatedReason,
-}
-
-// logged writes a written change of the status to the log, unless the change has an Event.
+// logged writes a written change of the status to the log. Problems have Events, which are logged.
 func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
 	r.progress.NoLongerTrue(after, was, is, controlplanev1.AvailableCondition, "The control plane does not serve any more")
-	isAnnounced := func(reason string) bool { return slices.Contains(announced, reason) }
-	r.progress.Problems(after, is, slices.DeleteFunc(measure.NewProblems(was, is, isProblem), isAnnounced))
 	if phase := after.Status.Installation.Phase; phaseWords[phase] != "" {
 		r.progress.StageChanged(after, string(before.Status.Installation.Phase), string(phase), phaseWords[phase])
 	}

@@ -58,6 +58,7 @@ func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 		HavePrefix("Wrote a new token into Secret cluster1-kubeconfig"),
 		"The cluster is installed",
 		"The control plane does not serve any more: etcd is degraded",
+		"etcd is degraded", // the Event
 	))
 }
 
@@ -71,7 +72,7 @@ func TestLogShowsAFailureOnce(t *testing.T) {
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "the Event reports the failure")
+	h.Expect(messages()).To(ConsistOf(HavePrefix("the installation failed")), "by the Event")
 
 	broken := world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Config.ReleaseImage = ""
@@ -81,7 +82,7 @@ func TestLogShowsAFailureOnce(t *testing.T) {
 	messages = h.log()
 	h.reconcile()
 	h.reconcile()
-	h.Expect(messages()).To(ConsistOf(HavePrefix("Needs attention: ")))
+	h.Expect(messages()).To(ConsistOf(HavePrefix("version 3.11.0 is not supported")), "by the Event")
 }
 
 func (h *hub) reactions(to measure.Handover) float64 {

@@ -64,36 +64,16 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 
 // queueEvents queues the Events about the changes of a written status.
 func queueEvents(s *scope.Scope, before, cp *controlplanev1.OpenshiftAssistedControlPlane) {
-	was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase
-	installed := conditions.Get(cp, controlplanev1.InstalledCondition)
-	if installed == nil || !cp.DeletionTimestamp.IsZero() { // a canceled installation has not failed
-		return
-	}
-	if was != is {
+	deleting := !cp.DeletionTimestamp.IsZero()
+	if was, is := before.Status.Installation.Phase, cp.Status.Installation.Phase; was != is && !deleting {
 		switch is {
 		case controlplanev1.InstallationInstalling:
 			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationStarted", "The installation of %s has started", cp.Spec.DistributionVersion)
 		case controlplanev1.InstallationInstalled:
 			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationCompleted", "The cluster is installed")
-		case controlplanev1.InstallationFailed:
-			s.Found.StatusEvent(corev1.EventTypeWarning, "InstallationFailed", "%s", installed.Message)
 		}
 	}
-	slow := conditions.Get(cp, controlplanev1.HostsProgressingCondition)
-	if slow != nil && !conditions.Has(before, controlplanev1.HostsProgressingCondition) {
-		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.HostsLaggingReason, "%s", slow.Message)
-	}
-	if conditions.GetReason(before, controlplanev1.InstalledCondition) == installed.Reason {
-		return
-	}
-	switch installed.Reason {
-	case controlplanev1.ReregisteredReason:
-		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.ReregisteredReason, "%s", installed.Message)
-	case controlplanev1.WorkersNotCreatedReason:
-		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.WorkersNotCreatedReason, "%s", installed.Message)
-	case controlplanev1.PreparationFailedReason:
-		s.Found.StatusEvent(corev1.EventTypeWarning, controlplanev1.PreparationFailedReason, "%s", installed.Message)
-	}
+	s.Found.ProblemEvents("", status.Problems(before.Status.Conditions, deleting), status.Problems(cp.Status.Conditions, deleting))
 }
 
 // reportDelay returns how much longer the write of the status may wait.

@@ -11,6 +11,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -239,4 +240,36 @@ func TestPanicIsReportedAsFailure(t *testing.T) {
 	})
 	h.Expect(func() { _, _ = h.r.Reconcile(t.Context(), h.request()) }).To(PanicWith("a defect"))
 	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.MachinesCreatedCondition)).To(Equal(clusterv1.InternalErrorReason))
+}
+
+func TestProblemHasOneEventWhenItBeginsAndOneWhenItEnds(t *testing.T) {
+	h := newHub(t, without[*corev1.Secret](world(nil))...).withTime()
+	recorder := record.NewFakeRecorder(100)
+	h.recorder.EventRecorder = recorder
+	for range 3 {
+		h.reconcile()
+		h.endDeferral()
+	}
+	h.Expect(h.controlPlane().Status.ProblemReason).To(Equal(controlplanev1.PullSecretMissingReason))
+	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning PullSecretMissing Secret pull does not exist")))
+	h.Expect(recorder.Events).To(BeEmpty(), "nothing changed")
+
+	for _, obj := range world(nil) {
+		if secret, is := obj.(*corev1.Secret); is {
+			h.Expect(h.Create(t.Context(), secret)).To(Succeed())
+		}
+	}
+	for range 2 {
+		h.reconcile()
+		h.endDeferral()
+	}
+	h.Expect(h.controlPlane().Status.ProblemReason).To(BeEmpty())
+	close(recorder.Events)
+	var ended []string
+	for event := range recorder.Events {
+		if strings.Contains(event, "PullSecretMissing") {
+			ended = append(ended, event)
+		}
+	}
+	h.Expect(ended).To(ConsistOf("Normal ProblemEnded the condition Installed no longer reports PullSecretMissing"))
 }

@@ -29,6 +29,7 @@ func TestCauseStandsInOneCondition(t *testing.T) {
 		g.Expect(messages).To(HaveKeyWithValue(dependent, "see the condition Installed"))
 	}
 	g.Expect(messages[controlplanev1.ScalingUpCondition]).To(HaveSuffix("Machines: see the condition Installed"))
+	g.Expect(cp.Status.ProblemReason).To(Equal(controlplanev1.PullSecretMissingReason))
 }
 
 func TestOnlyWholeMessagesAreReplaced(t *testing.T) {

@@ -39,6 +39,7 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		v.composeOptional(cp)
 		v.composeEtcd(cp)
 		refer(cp.Status.Conditions)
+		cp.Status.ProblemReason = problemReason(cp.Status.Conditions, v.Deleting())
 	}
 	conditions.Set(cp, v.PausedCondition())
 	bound.Conditions(cp.Status.Conditions)

@@ -68,6 +68,7 @@ func OnlyWords(before, after *controlplanev1.OpenshiftAssistedControlPlaneStatus
 	same := after.DeepCopy()
 	same.Installation.Percentage, same.Installation.Progress = before.Installation.Percentage, before.Installation.Progress
 	same.Installation.StartTime = before.Installation.StartTime
+	same.ProblemReason = before.ProblemReason // a condition reports the problem
 	same.ReadyReplicas, same.AvailableReplicas, same.UpToDateReplicas = before.ReadyReplicas, before.AvailableReplicas, before.UpToDateReplicas
 	for i, c := range same.Conditions {
 		if was := meta.FindStatusCondition(before.Conditions, c.Type); was != nil && was.Status == c.Status && !urgent(was, &c) {

@@ -1,0 +1,35 @@
+package facts
+
+import (
+	"cmp"
+
+	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+)
+
+// HostName returns the name of the host for users: that of its BareMetalHost or, without a BareMetalHost, the hostname of
+// its Agent. While neither is known it is the recorded name; "" if none is recorded, or the Machine needs another host. agent
+// is the identified Agent, or nil.
+func (f *Facts) HostName(agent *aiv1beta1.Agent) string {
+	recorded := f.Config.Status.HostName
+	switch {
+	case f.Host != nil:
+		return f.Host.Name
+	case f.NeedsHost():
+		return ""
+	case f.InfraMachine == nil || f.HasBareMetalHost() || agent == nil:
+		return recorded
+	}
+	return cmp.Or(agent.Spec.Hostname, bound.Identifier(agent.Status.Inventory.Hostname, maxHostname), recorded)
+}
+
+// maxHostname is the length of the longest DNS name.
+const maxHostname = 253
+
+// NodeName returns the name of the Node of the Machine, or the recorded one; "" before the host has joined the cluster.
+func (f *Facts) NodeName() string {
+	if f.Machine == nil {
+		return f.Config.Status.NodeName
+	}
+	return cmp.Or(f.Machine.Status.NodeRef.Name, f.Config.Status.NodeName)
+}
