@@ -115,3 +115,15 @@ func events(ctx context.Context, namespace, reason string) []corev1.Event {
 	Expect(laboratory.Client().List(ctx, list, client.InNamespace(namespace))).To(Succeed())
 	return slices.DeleteFunc(list.Items, func(e corev1.Event) bool { return e.Reason != reason })
 }
+
+// expectNoProblem checks that neither the status nor an Event of our objects reported a problem of a cluster.
+func expectNoProblem(ctx context.Context, cluster *lab.Cluster) {
+	GinkgoHelper()
+	Expect(state(ctx, cluster).ControlPlane.Status.ProblemReason).To(BeEmpty())
+	list := &corev1.EventList{}
+	Expect(laboratory.Client().List(ctx, list, client.InNamespace(cluster.Namespace))).To(Succeed())
+	for _, e := range list.Items {
+		warning := e.Type == corev1.EventTypeWarning && strings.HasPrefix(e.InvolvedObject.Kind, "OpenshiftAssisted")
+		Expect(warning).To(BeFalse(), "%s of %s: %s", e.Reason, e.InvolvedObject.Name, e.Message)
+	}
+}

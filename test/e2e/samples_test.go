@@ -89,6 +89,7 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 			cluster := clusters[sample]
 			Expect(state(ctx, cluster).Wanted).To(Equal(expected.machines))
 			expectInstalled(ctx, cluster, 0)
+			expectNoProblem(ctx, cluster)
 			if expected.verify != nil {
 				expected.verify(ctx, cluster)
 			}

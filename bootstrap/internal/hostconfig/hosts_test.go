@@ -34,6 +34,26 @@ func wanting(name, zone string, made time.Time) *unstructured.Unstructured {
 	return machine
 }
 
+// TestHostsAreInspectedLater: Cluster and BareMetalHosts are created together, and the inspection takes longer than the image.
+func TestHostsAreInspectedLater(t *testing.T) {
+	objects := lab()
+	objects["metal3"] = wanting("m", "a", time.Unix(2000, 0))
+	host := freeHost("one", "a")
+	host.Status.Provisioning.State = "inspecting"
+	w := newWorld(t, append(values(objects), host)...)
+	w.reconcile()
+	w.makeImage()
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(HaveSuffix("fits: one (inspecting)"))
+	w.Expect(w.events.Events).To(BeEmpty(), "this is normal")
+
+	w.change(host, func() { host.Status.Provisioning.State, host.Status.ErrorMessage = "inspecting", "timeout" })
+	w.reconcile()
+	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
+	w.Expect(w.events.Events).To(Receive(HavePrefix("Warning NoHostFits")))
+}
+
 // TestHostsAreCheckedBeforeServerBoots: problems are reported while the image is still being created, and
 // block nothing.
 func TestHostsAreCheckedBeforeServerBoots(t *testing.T) {

@@ -134,7 +134,10 @@ func (id *Identifier) waitForHost(ctx context.Context, s *scope.Scope, found des
 			found.Message += "; " + leaving
 		}
 		if available := s.Blocked(bootstrapv1.HostAvailableCondition); available != nil {
-			found.Reason, found.Message = available.Reason, found.Message+"; "+available.Message
+			found.Message += "; " + available.Message
+			if !preflight.Pending(s.Facts) {
+				found.Reason = available.Reason
+			}
 		}
 	}
 	if s.Block(stage, found.Reason, found.Message); !mayRegister.Has(found.Reason) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/desired"
@@ -100,6 +101,20 @@ func chosen(f *facts.Facts) *metav1.Condition {
 		return available(bootstrapv1.HostChosenReason, host+": its BMC reports a warning (condition Healthy)")
 	}
 	return available(bootstrapv1.HostChosenReason, host)
+}
+
+// Pending reports whether a BareMetalHost that the Machine may get is still being registered, inspected or prepared. Until
+// that ends, it is normal that no host fits.
+func Pending(f *facts.Facts) bool {
+	if f.InfraMachine == nil || f.TakenHost != nil || !f.NeedsHost() {
+		return false
+	}
+	selector, err := metal3.HostSelector(f.InfraMachine)
+	reuse := metal3.NodeReuseName(f.InfraMachine)
+	return err == nil && slices.ContainsFunc(f.Hosts, func(host *metal3.Host) bool {
+		return selector.Matches(labels.Set(host.Labels)) && host.Status.ErrorMessage == "" && metal3.MayBeChosen(host, reuse) &&
+			metal3.UnavailableReason(host, reuse) != ""
+	})
 }
 
 // candidates returns the condition for the hosts that the Machine may get.

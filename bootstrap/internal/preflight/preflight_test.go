@@ -61,6 +61,33 @@ func waiting(hosts []*metal3.Host, machines ...*unstructured.Unstructured) *fact
 
 var zoneA, zoneB = map[string]string{"zone": "a"}, map[string]string{"zone": "b"}
 
+func TestHostsAreStillBeingPrepared(t *testing.T) {
+	g := NewWithT(t)
+	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
+	in := func(state string, labels map[string]string) *metal3.Host {
+		host := free(state, labels)
+		host.Status.Provisioning.State = state
+		return host
+	}
+	for _, state := range []string{"", "registering", "match profile", "inspecting", "preparing"} {
+		g.Expect(Pending(waiting([]*metal3.Host{free("b", zoneB), in(state, zoneA)}, own))).To(BeTrue(), state)
+	}
+	for _, state := range []string{"ready", "available", "provisioned", "deprovisioning", "unmanaged"} {
+		g.Expect(Pending(waiting([]*metal3.Host{in(state, zoneA)}, own))).To(BeFalse(), state)
+	}
+	g.Expect(Pending(waiting([]*metal3.Host{in("inspecting", zoneB)}, own))).To(BeFalse(), "for other Machines")
+	g.Expect(Pending(waiting(nil, own))).To(BeFalse(), "no hosts")
+
+	broken, used := in("inspecting", zoneA), in("preparing", zoneA)
+	broken.Status.ErrorMessage, used.Spec.ConsumerRef = "no answer", &metal3.Consumer{Name: "other"}
+	g.Expect(Pending(waiting([]*metal3.Host{broken, used}, own))).To(BeFalse(), "the user has to act")
+
+	chosen := waiting([]*metal3.Host{in("inspecting", zoneA)}, own)
+	chosen.TakenHost = free("t", zoneA)
+	g.Expect(Pending(chosen)).To(BeFalse(), "another consumer has the host")
+	g.Expect(Pending(&facts.Facts{Config: chosen.Config})).To(BeFalse(), "no infra machine")
+}
+
 func TestPossibleHosts(t *testing.T) {
 	own := metal3Machine("m", 0, map[string]any{"zone": "a"})
 	inspecting, broken := free("i", zoneA), free("e", zoneA)

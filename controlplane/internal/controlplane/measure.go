@@ -46,7 +46,9 @@ var phaseWords = map[controlplanev1.InstallationPhase]string{
 func (r *Reconciler) logged(before, after *controlplanev1.OpenshiftAssistedControlPlane) {
 	was, is := before.Status.Conditions, after.Status.Conditions
 	r.progress.BecameTrue(after, was, is, passedWords)
-	r.progress.NoLongerTrue(after, was, is, controlplanev1.AvailableCondition, "The control plane does not serve any more")
+	if c := conditions.Get(after, controlplanev1.AvailableCondition); c != nil && !status.IsProblem(c) {
+		r.progress.NoLongerTrue(after, was, is, c.Type, "The control plane does not serve any more")
+	}
 	if phase := after.Status.Installation.Phase; phaseWords[phase] != "" {
 		r.progress.StageChanged(after, string(before.Status.Installation.Phase), string(phase), phaseWords[phase])
 	}

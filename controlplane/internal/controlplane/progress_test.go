@@ -57,7 +57,6 @@ func TestLogShowsEachStageOfAnInstallationOnce(t *testing.T) {
 		"Published the kubeconfig in Secret cluster1-kubeconfig",
 		HavePrefix("Wrote a new token into Secret cluster1-kubeconfig"),
 		"The cluster is installed",
-		"The control plane does not serve any more: etcd is degraded",
 		"etcd is degraded", // the Event
 	))
 }

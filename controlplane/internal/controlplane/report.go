@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -73,7 +74,15 @@ func queueEvents(s *scope.Scope, before, cp *controlplanev1.OpenshiftAssistedCon
 			s.Found.StatusEvent(corev1.EventTypeNormal, "InstallationCompleted", "The cluster is installed")
 		}
 	}
-	s.Found.ProblemEvents("", status.Problems(before.Status.Conditions, deleting), status.Problems(cp.Status.Conditions, deleting))
+	s.Found.ProblemEvents("", reportedProblems(before, deleting), reportedProblems(cp, deleting))
+}
+
+// reportedProblems returns the problems that a status reports. A new control plane does not report them yet.
+func reportedProblems(cp *controlplanev1.OpenshiftAssistedControlPlane, deleting bool) []metav1.Condition {
+	if cp.Status.ProblemReason == "" {
+		return nil
+	}
+	return status.Problems(cp.Status.Conditions, deleting)
 }
 
 // reportDelay returns how much longer the write of the status may wait.

@@ -273,3 +273,25 @@ func TestProblemHasOneEventWhenItBeginsAndOneWhenItEnds(t *testing.T) {
 	}
 	h.Expect(ended).To(ConsistOf("Normal ProblemEnded the condition Installed no longer reports PullSecretMissing"))
 }
+
+// TestNewControlPlaneHasNoEvents: the Secret may be the next object of the manifest.
+func TestNewControlPlaneHasNoEvents(t *testing.T) {
+	created := time.Now().Add(time.Hour)
+	h := newHub(t, without[*corev1.Secret](world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
+		cp.CreationTimestamp = metav1.NewTime(created)
+	}))...).withTime()
+	recorder := record.NewFakeRecorder(100)
+	h.recorder.EventRecorder = recorder
+	step := func() {
+		h.reconcile()
+		h.endDeferral()
+		h.reconcile()
+	}
+	step()
+	h.Expect(conditions.GetReason(h.controlPlane(), controlplanev1.InstalledCondition)).To(Equal(controlplanev1.PullSecretMissingReason))
+	h.Expect(recorder.Events).To(BeEmpty())
+
+	h.clock.now = func() time.Time { return created.Add(time.Minute) }
+	step()
+	h.Expect(recorder.Events).To(Receive(HavePrefix("Warning PullSecretMissing")))
+}

@@ -31,6 +31,9 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 		Reason:  hiveext.ClusterInputErrorReason,
 		Message: "bad pull secret at https://img.example/?api_key=hush",
 	}
+	failed := hivev1.ClusterInstallCondition{
+		Type: hiveext.ClusterSpecSyncedCondition, Status: "False", Reason: hiveext.ClusterBackendErrorReason, Message: "no database",
+	}
 	completed := hivev1.ClusterInstallCondition{
 		Type: hiveext.ClusterCompletedCondition, Status: "True", Reason: hiveext.ClusterInstalledReason,
 	}
@@ -54,7 +57,10 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 			reason:  controlplanev1.AssistedServiceNotRespondingReason,
 			message: "AgentClusterInstall",
 		},
-		"import rejected":           {install: imported("", refused), reason: controlplanev1.WaitingForImportReason, message: "bad pull secret"},
+		"import rejected": {
+			install: imported("", refused), reason: controlplanev1.InvalidConfigurationReason, message: "bad pull secret",
+		},
+		"import failed":             {install: imported("", failed), reason: controlplanev1.WaitingForImportReason, message: "no database"},
 		"imported: hosts are added": {install: imported("adding-hosts", completed)},
 		"the assisted-service that installed the cluster is removed": {install: elsewhere},
 	} {

@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -27,7 +28,7 @@ func Problems(all []metav1.Condition, deleting bool) []metav1.Condition {
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b metav1.Condition) int { return cmp.Compare(rank(a.Type), rank(b.Type)) })
 	for _, c := range sorted {
 		known := slices.ContainsFunc(found, func(f metav1.Condition) bool { return f.Reason == c.Reason })
-		if isProblem(&c) && !known && (!deleting || c.Type == controlplanev1.DeletingCondition) {
+		if IsProblem(&c) && !known && (!deleting || c.Type == controlplanev1.DeletingCondition) {
 			found = append(found, c)
 		}
 	}
@@ -41,18 +42,30 @@ func rank(conditionType string) int {
 	return len(importance)
 }
 
-// isProblem reports whether a condition reports a problem: a state that does not end automatically, or an installed cluster
-// that does not serve. Ignored validations are the user's decision.
-func isProblem(c *metav1.Condition) bool {
+// settlingTime is how long a new control plane reports no problem: other objects of its manifest are created after it.
+const settlingTime = 10 * time.Second
+
+// settling returns how much longer a control plane is new.
+func settling(cp *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) time.Duration {
+	if cp.CreationTimestamp.IsZero() {
+		return 0
+	}
+	return max(0, settlingTime-now.Sub(cp.CreationTimestamp.Time))
+}
+
+// IsProblem reports whether a condition reports a problem: a state that does not end automatically, or an installed cluster
+// that does not serve. The preflight only advises, and ignored validations are the user's decision. An import ends
+// automatically; what blocks it is a problem of another condition.
+func IsProblem(c *metav1.Condition) bool {
 	switch c.Reason {
-	case controlplanev1.ValidationsIgnoredReason:
+	case controlplanev1.ValidationsIgnoredReason, controlplanev1.WaitingForImportReason:
 		return false
 	case controlplanev1.ValidationFailedReason:
 		return true
 	case controlplanev1.NotAvailableReason, controlplanev1.ConnectionDownReason, controlplanev1.HealthUnknownReason:
 		return c.Type == controlplanev1.AvailableCondition
 	}
-	return Urgent(c.Reason)
+	return Urgent(c.Reason) && c.Type != controlplanev1.PreflightPassedCondition
 }
 
 // problemReason returns the reason of the most important problem; empty without a problem.

@@ -2,6 +2,7 @@ package status
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -9,6 +10,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
 func TestFirstProblemIsReported(t *testing.T) {
@@ -43,6 +45,17 @@ func TestFirstProblemIsReported(t *testing.T) {
 			condition.False(controlplanev1.RollingOutCondition, clusterv1.NotRollingOutReason, ""),
 			condition.False(controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeNotOfferedReason, ""),
 		}, wanted: controlplanev1.UpgradeNotOfferedReason},
+		"the preflight warns": {conditions: []metav1.Condition{
+			condition.False(controlplanev1.PreflightPassedCondition, controlplanev1.PreflightWarningsReason, ""),
+		}},
+		"a moved cluster is being imported": {conditions: []metav1.Condition{
+			condition.True(controlplanev1.InstalledCondition, controlplanev1.InstalledReason),
+			condition.False(controlplanev1.RegistrationHealthyCondition, controlplanev1.WaitingForImportReason, ""),
+		}},
+		"the import is refused": {conditions: []metav1.Condition{
+			condition.True(controlplanev1.InstalledCondition, controlplanev1.InstalledReason),
+			condition.False(controlplanev1.RegistrationHealthyCondition, controlplanev1.InvalidConfigurationReason, ""),
+		}, wanted: controlplanev1.InvalidConfigurationReason},
 		"the user ignores validations": {conditions: []metav1.Condition{
 			condition.False(controlplanev1.ValidationsEnforcedCondition, controlplanev1.ValidationsIgnoredReason, ""),
 		}},
@@ -67,4 +80,31 @@ func TestReasonOfSeveralConditionsIsOneProblem(t *testing.T) {
 		condition.False(controlplanev1.InstalledCondition, controlplanev1.PullSecretMissingReason, "create it"),
 	}, false)
 	NewWithT(t).Expect(problems).To(ConsistOf(HaveField("Message", "create it")))
+}
+
+// TestNewControlPlaneReportsNoProblem: the Secret may be the next object of the manifest.
+func TestNewControlPlaneReportsNoProblem(t *testing.T) {
+	for age, tc := range map[time.Duration]struct {
+		reason string
+		left   time.Duration
+	}{
+		0:                {left: settlingTime},
+		time.Second:      {left: settlingTime - time.Second},
+		settlingTime:     {reason: controlplanev1.PullSecretMissingReason},
+		2 * settlingTime: {reason: controlplanev1.PullSecretMissingReason},
+	} {
+		g, f := NewWithT(t), factsOf(nil)
+		f.ControlPlane.CreationTimestamp = metav1.NewTime(noon)
+		v := viewOf(f)
+		v.Now = noon.Add(age)
+		v.Found.Block(tasks.Installation, controlplanev1.PullSecretMissingReason, "create it")
+		cp := f.ControlPlane.DeepCopy()
+		v.Compose(cp)
+		g.Expect(cp.Status.ProblemReason).To(Equal(tc.reason), "%s", age)
+		g.Expect(settling(cp, v.Now)).To(Equal(tc.left), "%s", age)
+		if tc.left > 0 {
+			g.Expect(v.UntilChange()).To(BeNumerically("<=", tc.left), "%s", age)
+			g.Expect(v.UntilChange()).To(BeNumerically(">", 0), "%s", age)
+		}
+	}
 }

@@ -39,7 +39,10 @@ func (v *View) Compose(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		v.composeOptional(cp)
 		v.composeEtcd(cp)
 		refer(cp.Status.Conditions)
-		cp.Status.ProblemReason = problemReason(cp.Status.Conditions, v.Deleting())
+		cp.Status.ProblemReason = ""
+		if settling(cp, v.Now) == 0 {
+			cp.Status.ProblemReason = problemReason(cp.Status.Conditions, v.Deleting())
+		}
 	}
 	conditions.Set(cp, v.PausedCondition())
 	bound.Conditions(cp.Status.Conditions)
@@ -79,7 +82,8 @@ func (v *View) UntilChange() time.Duration {
 	}
 	of := v.installation()
 	return condition.Soonest(
-		v.untilAnswerCounts(), of.UntilHostLags(), v.health().ComingUp(), of.UntilWorkersCount(),
+		v.untilAnswerCounts(), of.UntilHostLags(), v.health().ComingUp(), of.UntilWorkersCount(), of.UntilValidationsCount(),
+		settling(v.ControlPlane, v.Now),
 		v.health().UntilRestartCounts(), v.untilDegradedCounts(), v.untilNodeCounts(),
 	)
 }

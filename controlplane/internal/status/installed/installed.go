@@ -112,9 +112,12 @@ func (v *View) notImported() *metav1.Condition {
 		return nil
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
-		return ptr.To(condition.False(
-			t, controlplanev1.WaitingForImportReason, "assisted-service does not take in the installed cluster: "+c.Message,
-		))
+		refused := v.notSynced(c)
+		if refused.Reason == controlplanev1.WaitingForAssistedServiceReason {
+			refused.Reason = controlplanev1.WaitingForImportReason
+		}
+		refused.Message = "assisted-service does not take in the installed cluster: " + refused.Message
+		return &refused
 	}
 	if since, left := v.Unanswered(); !since.IsZero() && left <= 0 {
 		return ptr.To(condition.False(
@@ -191,7 +194,7 @@ func (v *View) pending() metav1.Condition {
 		return v.preparationFailed()
 	}
 	if c := installCondition(v.Install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
-		return condition.False(t, controlplanev1.ValidationFailedReason, v.ofHosts(c.Message, failingStates))
+		return v.validationFailed(c.Message)
 	}
 	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
 		if v.ClusterDeleting() {
