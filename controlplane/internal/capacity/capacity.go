@@ -127,8 +127,8 @@ func stated(sizes []hostSize) Decision {
 	capacity := map[string]string{CPUAnnotation: allocatableCPU(cpu.cpus), MemoryAnnotation: allocatableMemory(memory.mebibytes)}
 	return Decision{
 		Capacity: capacity,
-		Message: fmt.Sprintf("Stated %s CPUs and %s of memory to the cluster autoscaler. The smallest of %s: %s has %s, %s has %d MiB of memory",
+		Message: fmt.Sprintf("Stated %s CPUs and %s of memory to the cluster autoscaler. The smallest of %s: %s has %s, %s has %s of memory",
 			capacity[CPUAnnotation], capacity[MemoryAnnotation], english.Plural(len(sizes), "selected BareMetalHost", ""),
-			cpu.name, english.Plural(cpu.cpus, "CPU", ""), memory.name, memory.mebibytes),
+			cpu.name, english.Plural(cpu.cpus, "CPU", ""), memory.name, metal3.Size(memory.mebibytes<<20)),
 	}
 }

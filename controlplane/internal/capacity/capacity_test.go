@@ -90,7 +90,7 @@ func TestEachResourceIsTheSmallest(t *testing.T) {
 	decision := decide(128, 16, nil)
 	g.Expect(decision.Capacity).To(Equal(map[string]string{CPUAnnotation: "63180m", MemoryAnnotation: "12444Mi"}))
 	g.Expect(decision.Message).To(Equal("Stated 63180m CPUs and 12444Mi of memory to the cluster autoscaler. The smallest of 2 selected " +
-		"BareMetalHosts: lab/large has 64 CPUs, lab/other has 16384 MiB of memory"))
+		"BareMetalHosts: lab/large has 64 CPUs, lab/other has 16Gi of memory"))
 }
 
 // Overstated capacity installs a server in vain.
