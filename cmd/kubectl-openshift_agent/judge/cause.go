@@ -5,6 +5,7 @@ package judge
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -66,6 +67,8 @@ type Cause struct {
 	Condition string `json:"condition,omitempty"`
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
+	// Host is the name of the host of the Machine that Object belongs to. It is empty if no host is known.
+	Host string `json:"host,omitempty"`
 	// Since is the start of the current step, as far as it is known.
 	Since *metav1.Time `json:"since,omitempty"`
 	// UsualSeconds is the time that the step takes at most, usually. It is zero if there is no usual time.
@@ -164,7 +167,7 @@ func (j *judgment) condition(object Object, c *metav1.Condition, since metav1.Ti
 func (j *judgment) classified(object Object, c *metav1.Condition, since metav1.Time, expected wait, isWait bool) {
 	cause := Cause{
 		Object: object, Condition: c.Type, Reason: c.Reason, Message: c.Message, Since: &since,
-		UsualSeconds: int64(expected.usual / time.Second), follows: expected.follows,
+		UsualSeconds: int64(expected.usual / time.Second), follows: expected.follows || refers(c),
 	}
 	switch {
 	case slices.Contains(failures, c.Reason):
@@ -182,6 +185,11 @@ func (j *judgment) classified(object Object, c *metav1.Condition, since metav1.T
 		cause.State = Progressing
 	}
 	j.add(cause)
+}
+
+// refers reports whether a condition has the reason of Installed, and refers to Installed for the cause.
+func refers(c *metav1.Condition) bool {
+	return strings.HasSuffix(c.Message, "see the condition "+controlplanev1.InstalledCondition)
 }
 
 // unmet returns whether a condition exists and does not have its healthy status.
@@ -233,7 +241,8 @@ var installationStages = []string{
 
 // stages are the conditions of a control plane, in the order in which one follows from the other.
 var stages = append(slices.Clone(installationStages),
-	controlplanev1.ControlPlaneComponentsHealthyCondition, controlplanev1.EtcdClusterHealthyCondition,
+	controlplanev1.RegistrationHealthyCondition, controlplanev1.ControlPlaneComponentsHealthyCondition,
+	controlplanev1.EtcdClusterHealthyCondition,
 	controlplanev1.RemediatingCondition, controlplanev1.HostsReleasingCondition, controlplanev1.ScalingDownCondition,
 	controlplanev1.ScalingUpCondition, controlplanev1.MachinesUpToDateCondition, controlplanev1.RollingOutCondition,
 	controlplanev1.CertificatesApprovedCondition, controlplanev1.HostsProgressingCondition, controlplanev1.AvailableCondition,
@@ -351,8 +360,19 @@ func (j *judgment) machine(m *snapshot.Machine) {
 		j.node(object, m)
 	}
 	for i := range j.causes[before:] {
-		j.causes[before+i].ReadFrom = readFrom(m)
+		j.causes[before+i].ReadFrom, j.causes[before+i].Host = readFrom(m), HostOf(m)
 	}
+}
+
+// HostOf returns the name of the host of a Machine: its BareMetalHost, or else its hostname. It is empty if no host is known.
+func HostOf(m *snapshot.Machine) string {
+	switch {
+	case m.Config != nil && m.Config.Status.HostName != "":
+		return m.Config.Status.HostName
+	case m.Host != nil:
+		return m.Host.Name
+	}
+	return ""
 }
 
 // readFrom returns the objects of a Machine that were read.

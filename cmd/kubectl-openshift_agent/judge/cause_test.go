@@ -12,6 +12,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
 const (
@@ -30,6 +31,8 @@ func TestFirstCauseOfCluster(t *testing.T) {
 		state  State
 		kind   string
 		reason string
+		// condition has the cause. It is not compared if it is empty.
+		condition string
 	}{
 		"installed: advisory conditions are no cause": {
 			change: func(*snapshot.Cluster) {}, state: Ready, kind: snapshot.KindCluster,
@@ -67,6 +70,30 @@ func TestFirstCauseOfCluster(t *testing.T) {
 				setControlPlane(c, cond(controlplanev1.ReleaseImageResolvedCondition, no, controlplanev1.ReleaseImageNotFoundReason))
 			},
 			state: Blocked, kind: snapshot.KindControlPlane, reason: controlplanev1.ReleaseImageNotFoundReason,
+		},
+		"pull secret missing: the condition with the cause, not those that refer to it": {
+			change: func(c *snapshot.Cluster) {
+				refers := cond(controlplanev1.ReleaseImageResolvedCondition, no, controlplanev1.PullSecretMissingReason)
+				refers.Message = "see the condition Installed"
+				setControlPlane(c, refers)
+				setControlPlane(c, cond(controlplanev1.InstalledCondition, no, controlplanev1.PullSecretMissingReason))
+			},
+			state: Blocked, kind: snapshot.KindControlPlane, reason: controlplanev1.PullSecretMissingReason,
+			condition: controlplanev1.InstalledCondition,
+		},
+		"assisted-service lost an installed cluster: blocked": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.RegistrationHealthyCondition, no, controlplanev1.ReregisteredReason))
+			},
+			state: Blocked, kind: snapshot.KindControlPlane, reason: controlplanev1.ReregisteredReason,
+			condition: controlplanev1.RegistrationHealthyCondition,
+		},
+		"a moved cluster is being imported: progressing": {
+			change: func(c *snapshot.Cluster) {
+				setControlPlane(c, cond(controlplanev1.RegistrationHealthyCondition, no, controlplanev1.WaitingForImportReason))
+			},
+			state: Progressing, kind: snapshot.KindControlPlane, reason: controlplanev1.WaitingForImportReason,
+			condition: controlplanev1.RegistrationHealthyCondition,
 		},
 		"a host boots: the host, not the control plane that waits for it": {
 			change: func(c *snapshot.Cluster) {
@@ -238,6 +265,9 @@ func TestFirstCauseOfCluster(t *testing.T) {
 			cause := Cluster(c)
 			g.Expect([]any{cause.State, cause.Object.Kind, cause.Reason}).To(Equal([]any{tc.state, tc.kind, tc.reason}), cause.Message)
 			g.Expect(cause.ReadFrom).NotTo(BeEmpty())
+			if tc.condition != "" {
+				g.Expect(cause.Condition).To(Equal(tc.condition))
+			}
 		})
 	}
 }
@@ -296,4 +326,10 @@ func TestCauseOfMachineNamesItsConfig(t *testing.T) {
 	g.Expect(cause.ReadFrom).To(Equal([]Object{
 		{Kind: snapshot.KindMachine, Namespace: "lab", Name: "m0"}, {Kind: snapshot.KindConfig, Namespace: "lab", Name: "m0"},
 	}))
+	g.Expect(cause.Host).To(BeEmpty())
+
+	c.Machines[0].Host = &metal3.Host{ObjectMeta: named("rack0")}
+	g.Expect(Machine(c, &c.Machines[0]).Host).To(Equal("rack0"), "an older provider does not report the name")
+	c.Machines[0].Config.Status.HostName, c.Machines[0].Host = "rack1", nil
+	g.Expect(Machine(c, &c.Machines[0]).Host).To(Equal("rack1"), "BareMetalHosts are not readable")
 }

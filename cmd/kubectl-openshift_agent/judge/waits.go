@@ -60,6 +60,7 @@ var waits = map[string]wait{
 	controlplanev1.PreparingReason:                      upTo(15 * time.Minute),
 	controlplanev1.InstallingReason:                     upTo(90 * time.Minute),
 	controlplanev1.FinalizingReason:                     upTo(150 * time.Minute),
+	controlplanev1.WaitingForImportReason:               upTo(5 * time.Minute),
 	controlplanev1.WaitingForKubeconfigReason:           following,
 	controlplanev1.WaitingForAPIServerReason:            following,
 	controlplanev1.ControlPlaneRestartingReason:         upTo(time.Hour),

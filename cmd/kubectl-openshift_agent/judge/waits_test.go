@@ -18,7 +18,7 @@ import (
 var passed = []string{
 	"DiscoveryImageReady", "DataSecretAvailable", "HostIdentified", "HostBound", "HostApproved", "HostInstalled", "NotDeleting",
 	"ReleaseImageResolved", "Installed", "KubeconfigAvailable", "Initialized", "ComponentsHealthy", "Available", "MachinesCreated",
-	"Healthy", "NotReleasing", "PreflightPassed", "WaitingForImport",
+	"Healthy", "NotReleasing", "PreflightPassed",
 }
 
 // acting are the reasons for which the user has to act.

@@ -105,9 +105,11 @@ type Machine struct {
 	Version string      `json:"version,omitempty"`
 	Since   metav1.Time `json:"since,omitzero"`
 	Stage   *Stage      `json:"stage,omitempty"`
-	Host    *Host       `json:"host,omitempty"`
-	Agent   *Agent      `json:"agent,omitempty"`
-	Node    *Node       `json:"node,omitempty"`
+	// HostName is the name of the BareMetalHost or, without a BareMetalHost, the hostname.
+	HostName string `json:"hostName,omitempty"`
+	Host     *Host  `json:"host,omitempty"`
+	Agent    *Agent `json:"agent,omitempty"`
+	Node     *Node  `json:"node,omitempty"`
 }
 
 // Stage is the step that a host is in: the reason of its condition, or the stage of its installation.
@@ -249,7 +251,7 @@ func machineOf(c *snapshot.Cluster, m *snapshot.Machine) Machine {
 	_, arbiter := m.Labels[bootstrapv1.ArbiterLabel]
 	r := Machine{
 		Name: m.Name, ControlPlane: m.IsControlPlane(), Arbiter: arbiter, State: cause.State, Cause: cause, Phase: m.Status.Phase,
-		Version: m.Spec.Version, Since: m.CreationTimestamp, Stage: stageOf(m.Config),
+		Version: m.Spec.Version, Since: m.CreationTimestamp, Stage: stageOf(m.Config), HostName: judge.HostOf(m),
 	}
 	if m.DeletionTimestamp != nil {
 		r.Since = *m.DeletionTimestamp

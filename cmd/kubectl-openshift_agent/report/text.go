@@ -83,6 +83,9 @@ func WriteCause(out io.Writer, object judge.Object, now metav1.Time, c *judge.Ca
 	if c.Condition != "" {
 		fmt.Fprintf(&text, "Condition:  %s of %s\n", c.Condition, c.Object)
 	}
+	if c.Host != "" {
+		fmt.Fprintf(&text, "Host:       %s\n", oneLine(c.Host))
+	}
 	names := make([]string, 0, len(c.ReadFrom))
 	for _, o := range c.ReadFrom {
 		names = append(names, o.String())
@@ -115,7 +118,7 @@ func Line(c *judge.Cause) string {
 	if c.State == judge.Ready {
 		return string(c.State)
 	}
-	return string(c.State) + ": " + describe(c.Reason, c.Message) + " (" + c.Object.Kind + " " + c.Object.Name + ")"
+	return string(c.State) + ": " + describe(c.Reason, c.Message) + " (" + reporter(c) + ")"
 }
 
 // Explained is a cause with the documentation of its reason.

@@ -67,7 +67,16 @@ func firstCause(r *Cluster) string {
 	if r.State == judge.Ready {
 		return ""
 	}
-	return describe(r.Cause.Reason, r.Cause.Message) + " (" + r.Cause.Object.Kind + " " + r.Cause.Object.Name + ")"
+	return describe(r.Cause.Reason, r.Cause.Message) + " (" + reporter(&r.Cause) + ")"
+}
+
+// reporter names the object that reports a cause, with its host.
+func reporter(c *judge.Cause) string {
+	name := c.Object.Kind + " " + c.Object.Name
+	if c.Host != "" {
+		name += ", host " + oneLine(c.Host)
+	}
+	return name
 }
 
 // describe returns a reason with its message on one line.
@@ -156,11 +165,14 @@ func machineItem(r *Cluster, m *Machine) Item {
 		parts = append(parts, stage)
 		i.Age = age(r.Time, m.Stage.Since, time.Duration(m.Stage.UsualSeconds)*time.Second)
 	}
-	if m.Host != nil {
+	switch {
+	case m.Host != nil:
 		parts = append(parts, "BareMetalHost "+m.Host.Name+" "+m.Host.State)
+	case m.HostName != "":
+		parts = append(parts, "host "+m.HostName)
 	}
 	if m.Agent != nil && (m.Stage != nil || m.Node == nil) {
-		parts = append(parts, "Agent "+cmp.Or(m.Agent.Hostname, m.Agent.Name)+" "+m.Agent.State)
+		parts = append(parts, "Agent "+cmp.Or(m.Agent.Hostname, m.HostName, m.Agent.Name)+" "+m.Agent.State)
 	}
 	if m.Node != nil {
 		parts = append(parts, "Node "+m.Node.Name+" "+readiness[m.Node.Ready], m.Version)

@@ -73,6 +73,21 @@ func TestTreeOfAnInstallation(t *testing.T) {
 `))
 }
 
+func TestHostHasItsNameWithoutItsBareMetalHost(t *testing.T) {
+	g := NewWithT(t)
+	c := installing()
+	c.Machines[1].Host, c.Machines[1].HostName, c.Cause.Host = nil, "rack1", "rack1"
+	var out bytes.Buffer
+	g.Expect(WriteTree(&out, Tree(c))).To(Succeed())
+	g.Expect(out.String()).To(And(
+		ContainSubstring("Machine m1  Provisioning · HostRefused · host rack1 · 12m\n"),
+		ContainSubstring("of this Machine. (OpenshiftAssistedConfig m1, host rack1)\n"),
+	))
+	out.Reset()
+	g.Expect(WriteCause(&out, c.Cause.Object, now, &c.Cause)).To(Succeed())
+	g.Expect(out.String()).To(ContainSubstring("\nHost:       rack1\n"))
+}
+
 func TestTreeOfAnUpgrade(t *testing.T) {
 	g := NewWithT(t)
 	c := installing()
