@@ -206,10 +206,11 @@ func foreignInstallation() mistake {
 
 // unsuitableHosts are BareMetalHosts that Metal3 does not choose, or that cannot be installed.
 func unsuitableHosts() []mistake {
-	paused := func(_ int, host *metal3api.BareMetalHost) {
-		host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
+	changed := func(change func(*metal3api.BareMetalHost)) lab.Mutations {
+		return lab.Mutations{HostOptions: []hosts.HostOption{func(_ int, host *metal3api.BareMetalHost) { change(host) }}}
 	}
 	noDisk := hosts.WithRootDeviceHints(metal3api.RootDeviceHints{DeviceName: "/dev/nvme7n1"})
+	name := func(c *lab.Cluster) string { return c.Hosts[0].Name }
 	return []mistake{
 		{
 			name: "hosts", mutations: lab.Mutations{ExtraHosts: -1},
@@ -230,8 +231,11 @@ func unsuitableHosts() []mistake {
 			},
 		},
 		{
-			name: "paused-host", mutations: lab.Mutations{HostOptions: []hosts.HostOption{paused}},
-			reason: bootstrapv1.NoHostFitsReason, message: func(c *lab.Cluster) string { return c.Hosts[0].Name },
+			name: "paused-host",
+			mutations: changed(func(host *metal3api.BareMetalHost) {
+				host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
+			}),
+			reason: bootstrapv1.NoHostFitsReason, message: name,
 			fix: func(ctx context.Context, c *lab.Cluster) { annotate(ctx, c.Hosts[0], metal3api.PausedAnnotation, "") },
 		},
 		{
@@ -280,7 +284,7 @@ func badDownloads(mutations lab.Mutations) []mistake {
 }
 
 // expectExplained checks that "kubectl openshift-agent why" names the mistake as the first cause, with the advice of the
-// documentation.
+// documentation. A mistake that the user has to correct is a Warning, and the control plane shows it in its column REASON.
 func expectExplained(ctx context.Context, hub client.Reader, cluster *lab.Cluster, m mistake) {
 	GinkgoHelper()
 	Eventually(ctx, func(g Gomega) { // another object may have a more urgent cause for a moment
@@ -291,7 +295,15 @@ func expectExplained(ctx context.Context, hub client.Reader, cluster *lab.Cluste
 		g.Expect(cause.State).To(Equal(cmp.Or(m.state, judge.Blocked)))
 		_, documented := judge.AdviceFor(&cause)
 		g.Expect(documented).To(Equal(m.cause == ""), "only reasons of the providers have advice")
+		if m.condition != "" && m.state == "" {
+			g.Expect(state(ctx, cluster).ControlPlane.Status.ProblemReason).To(Equal(m.reason))
+		}
 	}).Should(Succeed())
+	if m.state == "" {
+		Eventually(ctx, events).WithArguments(cluster.Namespace, m.reason).Should(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
+	} else {
+		Expect(events(ctx, cluster.Namespace, m.reason)).To(BeEmpty(), "the wait may end without an action")
+	}
 }
 
 var _ = Describe("A refusal", Label("bad-input"), func() {
@@ -305,6 +317,8 @@ var _ = Describe("A refusal", Label("bad-input"), func() {
 		Entry("of virtual addresses outside the machine network", NodeTimeout(soon), "vips",
 			edit(controlPlaneKind, []any{"10.0.0.5"}, "spec", "config", "apiVIPs"),
 			"each address of apiVIPs must be in a network of machineNetwork"),
+		Entry("of a domain in upper case", NodeTimeout(soon), "domain",
+			edit(controlPlaneKind, "Lab.Example.com", "spec", "config", "baseDomain"), "baseDomain must be a DNS domain such as example.com"),
 		Entry("of a version that is an OpenShift release", NodeTimeout(soon), "release",
 			edit(controlPlaneKind, "v4.19.10", "spec", "version"), "is an OpenShift release: set distributionVersion"),
 		Entry("of a minor version", NodeTimeout(soon), "minor",
