@@ -20,7 +20,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
-// withMetal3 returns an API with Metal3Machine lab/m0-infra.
+// withMetal3 returns an API with Metal3Machine lab/m0-infra, and one of the same name in another namespace.
 func withMetal3(t *testing.T, funcs interceptor.Funcs) client.Client {
 	t.Helper()
 	scheme, err := NewScheme()
@@ -34,7 +34,9 @@ func withMetal3(t *testing.T, funcs interceptor.Funcs) client.Client {
 	infra.SetGroupVersionKind(kind)
 	infra.SetNamespace("lab")
 	infra.SetName("m0-infra")
-	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(objects(), infra)...).
+	other := infra.DeepCopy()
+	other.SetNamespace("other")
+	return fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(append(objects(), infra, other)...).
 		WithInterceptorFuncs(funcs).Build()
 }
 
@@ -47,7 +49,7 @@ func TestInventoryOfANamespace(t *testing.T) {
 	g.Expect(i.Machines).To(HaveLen(2))
 	g.Expect(i.Configs).To(HaveLen(1))
 	g.Expect(i.InfraMachines).To(HaveLen(1))
-	g.Expect(i.InfraMachines[0].GetName()).To(Equal("m0-infra"))
+	g.Expect(client.ObjectKeyFromObject(&i.InfraMachines[0])).To(Equal(client.ObjectKey{Namespace: "lab", Name: "m0-infra"}))
 
 	i, err = ReadInventory(t.Context(), withMetal3(t, interceptor.Funcs{}), "lab", "ha")
 	g.Expect(err).NotTo(HaveOccurred())
