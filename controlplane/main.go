@@ -29,12 +29,13 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/inplace"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/provider"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 const managerName = "openshift-agent-control-plane"
@@ -64,16 +65,16 @@ type settings struct {
 	provider.Options
 
 	updates      inplace.Options
-	repositories openshift.Repositories
+	repositories versions.Repositories
 }
 
 // AddFlags adds the flags to the set.
 func (o *settings) AddFlags(fs *pflag.FlagSet) {
 	o.Options.AddFlags(fs)
 	o.updates.AddFlags(fs)
-	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", openshift.DefaultOCPRepository,
+	fs.StringVar(&o.repositories.OCP, "ocp-release-repository", versions.DefaultOCPRepository,
 		"Repository of the release images of OpenShift, for hubs with a mirror.")
-	fs.StringVar(&o.repositories.OKD, "okd-release-repository", openshift.DefaultOKDRepository,
+	fs.StringVar(&o.repositories.OKD, "okd-release-repository", versions.DefaultOKDRepository,
 		"Repository of the release images of OKD, for hubs with a mirror.")
 }
 
@@ -104,6 +105,13 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
+// releases returns the resolver of release images, whose queries are measured.
+func (o *settings) releases() *release.Resolver {
+	resolver := release.NewResolver(release.NewTransport(o.repositories.Registries()...), clock.RealClock{})
+	resolver.Observer = release.Observer{Request: measure.RegistryRequest, Lookup: measure.ReleaseLookup}
+	return resolver
+}
+
 // addControllers adds all controllers to the manager.
 func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) error {
 	clusters := cluster.NewClusters(cluster.Options{
@@ -121,7 +129,7 @@ func (o *settings) addControllers(ctx context.Context, mgr manager.Manager) erro
 		Client:       mgr.GetClient(),
 		Metadata:     mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
-		Releases:     release.NewResolver(release.NewTransport(o.repositories.Registries()...), clock.RealClock{}),
+		Releases:     o.releases(),
 		Repositories: o.repositories,
 		Names:        dns.NewResolver(clock.RealClock{}),
 		Workloads:    clusters,

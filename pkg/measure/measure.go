@@ -10,6 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/lookup"
 )
 
 // namespace is the prefix of the metrics: that of Cluster API's metrics, and the name of the providers.
@@ -58,27 +60,10 @@ var (
 func init() {
 	metrics.Registry.MustRegister(problems, installations, hosts, reactions, registries, lookups)
 	// increase() does not count the first sample of a series: each series exists from the start of the manager.
-	for _, result := range lookupResults {
+	for _, result := range lookup.Results {
 		lookups.WithLabelValues(string(result))
 	}
 }
-
-// LookupResult is the result of a query for the digest of a release image.
-type LookupResult string
-
-// The results of queries for the digest of a release image.
-const (
-	Found    LookupResult = "found"
-	NotFound LookupResult = "not_found"
-	// Refused means that a registry refuses the pull secret.
-	Refused LookupResult = "refused"
-	// Blocked means that the registries.conf of the cluster leaves no registry to query.
-	Blocked LookupResult = "blocked"
-	// Unavailable means that no registry has the image, and a registry did not answer.
-	Unavailable LookupResult = "unavailable"
-)
-
-var lookupResults = []LookupResult{Found, NotFound, Refused, Blocked, Unavailable}
 
 // CountProblems counts the problems that began with a change of the conditions of an object.
 func CountProblems(kind string, before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) {
@@ -125,13 +110,13 @@ func observe(histogram *prometheus.HistogramVec, stages []Stage) {
 }
 
 // RegistryRequest observes a request to a registry.
-func RegistryRequest(result LookupResult, took time.Duration) {
+func RegistryRequest(result lookup.Result, took time.Duration) {
 	registries.WithLabelValues(string(result)).Observe(took.Seconds())
 }
 
 // ReleaseLookup counts a look-up of a release image, with the common result of its mirrors and its own
 // registry.
-func ReleaseLookup(result LookupResult) { lookups.WithLabelValues(string(result)).Inc() }
+func ReleaseLookup(result lookup.Result) { lookups.WithLabelValues(string(result)).Inc() }
 
 // Handover is an input that another component has made ready, and on which a manager acts.
 type Handover string

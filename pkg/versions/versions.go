@@ -1,4 +1,5 @@
-// Package versions relates releases of OpenShift and OKD to versions of Kubernetes.
+// Package versions relates releases of OpenShift and OKD to versions of Kubernetes, and to the names of release images. It
+// does not access registries.
 package versions
 
 import (
@@ -25,6 +26,10 @@ func KubernetesMinor(release semver.Version) (minor uint64, known bool) {
 	}
 	return 0, false
 }
+
+// KubeletsReportHash reports whether the kubelets of a release append a hash to their version. The release image does not
+// contain the hash.
+func KubeletsReportHash(release semver.Version) bool { return release.Major == 4 && release.Minor < 17 }
 
 // ParseKubernetes parses the version that an API server, a kubelet or a release image reports. The leading v is optional.
 // Kubelets of 4.14 to 4.16 report a hash (v1.29.6+aba1e8d) that the release image does not have. The result keeps such

@@ -30,6 +30,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/lookup"
 	tools "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
 )
 
@@ -204,7 +205,7 @@ func activity(t *testing.T) func() {
 		measure.Installation([]measure.Stage{{Name: "Installed", Took: 40 * time.Minute}})
 		measure.Host([]measure.Stage{{Name: "total", Took: 30 * time.Minute}})
 		measure.Reactions([]measure.Reaction{{To: measure.ImageReady, Took: time.Second}})
-		measure.RegistryRequest(measure.Found, time.Second)
+		measure.RegistryRequest(lookup.Found, time.Second)
 		_, _ = client.ServerVersion()
 		for range 4 {
 			select {

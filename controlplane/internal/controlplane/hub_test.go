@@ -40,8 +40,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/etcdgate"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/informer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
@@ -50,6 +48,8 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube/kubetest"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // fakeWorkloads returns the facts that a test sets. It issues the tokens token-1, token-2..., bound to
@@ -240,7 +240,7 @@ func newHub(t *testing.T, objects ...client.Object) *hub {
 		Metadata:     cached,
 		Live:         h.live,
 		Releases:     release.NewResolver(http.DefaultTransport, clock.RealClock{}),
-		Repositories: openshift.Repositories{OCP: openshift.DefaultOCPRepository, OKD: openshift.DefaultOKDRepository},
+		Repositories: versions.Repositories{OCP: versions.DefaultOCPRepository, OKD: versions.DefaultOKDRepository},
 		Workloads:    h.workloads,
 		Etcds:        h.etcds,
 		Kubelets:     h.kubelets,

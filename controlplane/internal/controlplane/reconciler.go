@@ -24,15 +24,15 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/kubelets"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/machines"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/move"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/prerequisites"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/refresh"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/releaseimage"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 const (
@@ -115,7 +115,7 @@ type Options struct {
 	Live client.Reader
 	// Releases resolves the digests of release images, Repositories names their repositories.
 	Releases     *release.Resolver
-	Repositories openshift.Repositories
+	Repositories versions.Repositories
 	// Names queries the DNS of the hub.
 	Names     prerequisites.Names
 	Workloads Workloads

@@ -12,12 +12,12 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // importCluster registers an installed cluster that assisted-service did not install, because it was moved to this hub or
@@ -45,7 +45,7 @@ func (r *Registrar) importCluster(ctx context.Context, s *scope.Scope) (bool, er
 }
 
 func (r *Registrar) importAs(ctx context.Context, s *scope.Scope, identity workload.Identity) error {
-	running, err := openshift.ParseVersion(s.Workload.OpenShiftVersion)
+	running, err := versions.ParseRelease(s.Workload.OpenShiftVersion)
 	if err != nil {
 		return fmt.Errorf("cannot import the cluster: %w", err)
 	}

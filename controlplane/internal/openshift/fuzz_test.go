@@ -5,6 +5,8 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // FuzzImage checks that an accepted version has a valid image reference.
@@ -15,7 +17,7 @@ func FuzzImage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, version, architecture string) {
 		g := NewWithT(t)
-		parsed, err := ParseVersion(version)
+		parsed, err := versions.ParseRelease(version)
 		if err != nil || CheckSupported(parsed, Settings{}) != nil || len(version) > 64 {
 			return
 		}
@@ -24,7 +26,8 @@ func FuzzImage(f *testing.F) {
 		default:
 			return // the schema permits no other
 		}
-		_, err = name.ParseReference(Image(parsed, architecture, "", Repositories{OCP: DefaultOCPRepository, OKD: DefaultOKDRepository}))
+		repositories := versions.Repositories{OCP: versions.DefaultOCPRepository, OKD: versions.DefaultOKDRepository}
+		_, err = name.ParseReference(versions.Image(parsed, architecture, "", repositories))
 		g.Expect(err).NotTo(HaveOccurred())
 	})
 }

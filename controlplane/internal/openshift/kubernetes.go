@@ -8,10 +8,6 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
-// reportsHash reports whether the kubelets of a release append a hash to their version. The release image does not
-// contain the hash.
-func reportsHash(release semver.Version) bool { return release.Major == 4 && release.Minor < 17 }
-
 // KubernetesConflict describes that a release does not have the Kubernetes version in the spec of its control plane, and
 // the edits that resolve it. contained is the version in the release image. If it is "", only the minor version is
 // compared, by rule. settings are those of the control plane. The result is "" if nothing contradicts the spec.
@@ -31,7 +27,7 @@ func KubernetesConflict(release semver.Version, contained, wanted string, settin
 	} else if versions.SameKubernetes(contained, wanted) {
 		return ""
 	}
-	if reportsHash(release) {
+	if versions.KubeletsReportHash(release) {
 		advice += ", with the hash that kubelets of the release report"
 	}
 	return fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s. Set %s %s, or set %s to a release with Kubernetes %s",

@@ -10,6 +10,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/cluster/authorities"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // Requirements waits for the Cluster that owns the control plane, and checks the version and the name of the cluster.
@@ -18,7 +19,7 @@ func Requirements(_ context.Context, s *scope.Scope) (bool, error) {
 		s.Block(controlplanev1.WaitingForClusterReason, "waiting for the Cluster that owns this control plane (Cluster.spec.controlPlaneRef)")
 		return false, nil
 	}
-	version, err := openshift.ParseVersion(s.ControlPlane.Spec.DistributionVersion)
+	version, err := versions.ParseRelease(s.ControlPlane.Spec.DistributionVersion)
 	if err == nil {
 		err = openshift.CheckSupported(version, s.Settings())
 	}

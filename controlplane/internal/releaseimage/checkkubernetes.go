@@ -7,9 +7,9 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
 )
 
 // CheckKubernetes blocks an installation if the spec has another Kubernetes version than the release. An installed cluster

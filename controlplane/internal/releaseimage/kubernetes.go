@@ -9,9 +9,8 @@ import (
 
 	"github.com/blang/semver/v4"
 
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
 )
 
 // KubernetesVersion returns the version (v1.33.5) of Kubernetes in a release, as its image states it. An empty image stands
@@ -41,20 +40,10 @@ func (r *Resolver) KubernetesVersion(ctx context.Context, s *scope.Scope, wanted
 	}
 	s.Again.In(retryAfter)
 	if unknown == nil {
-		unknown = doubt(wanted, version)
+		unknown = release.CheckKubernetes(wanted, version)
 	}
 	if unknown != nil {
 		return "", unknown, nil
 	}
 	return version, nil, nil
-}
-
-// doubt returns an error if a release cannot have the version of Kubernetes that its image states. The rebases of some
-// branches of openshift/kubernetes did not update the label from which the image has the version.
-func doubt(wanted semver.Version, version string) error {
-	stated, err := versions.ParseKubernetes(version)
-	if err != nil || versions.Contradict(wanted, stated) {
-		return fmt.Errorf("%w: it states %s, which OpenShift %d.%d does not have", release.ErrNoVersion, version, wanted.Major, wanted.Minor)
-	}
-	return nil
 }

@@ -20,11 +20,11 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/payload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 func TestKubernetesVersion(t *testing.T) {
@@ -69,7 +69,7 @@ func TestKubernetesVersion(t *testing.T) {
 			g := NewWithT(t)
 			wake := make(chan client.Object, 10)
 			r := NewResolver(fake.NewClientBuilder().Build(), nil, release.NewResolver(release.NewTransport(host), clock.RealClock{}),
-				openshift.Repositories{OCP: repository, OKD: repository},
+				versions.Repositories{OCP: repository, OKD: repository},
 				func(s *scope.Scope) func() { return func() { wake <- s.ControlPlane } })
 			cp := &controlplanev1.OpenshiftAssistedControlPlane{ObjectMeta: metav1.ObjectMeta{Namespace: "lab", Name: "c1"}}
 			if tc.mirrors != "" {

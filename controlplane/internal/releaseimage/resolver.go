@@ -16,15 +16,15 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/desired/registration"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/preflight"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/release"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/release"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // Resolver resolves release images, with the mirrors and the pull secret of a control plane.
@@ -32,7 +32,7 @@ type Resolver struct {
 	live         client.Reader
 	writer       *writer.Writer
 	releases     *release.Resolver
-	repositories openshift.Repositories
+	repositories versions.Repositories
 	// waker returns the function that reconciles a control plane whose release image was resolved.
 	waker func(*scope.Scope) func()
 	// pullSecrets holds the contents of pull secrets by version.
@@ -43,7 +43,7 @@ type Resolver struct {
 
 // NewResolver returns a Resolver. After a lookup it calls the function that waker returned for the control plane.
 func NewResolver(
-	live client.Reader, w *writer.Writer, releases *release.Resolver, repositories openshift.Repositories, waker func(*scope.Scope) func(),
+	live client.Reader, w *writer.Writer, releases *release.Resolver, repositories versions.Repositories, waker func(*scope.Scope) func(),
 ) *Resolver {
 	return &Resolver{
 		live: live, writer: w, releases: releases, repositories: repositories, waker: waker,
@@ -77,7 +77,7 @@ func (r *Resolver) Resolve(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // taggedImage returns the image of a release by tag.
 func (r *Resolver) taggedImage(s *scope.Scope, version semver.Version) string {
-	return openshift.Image(version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
+	return versions.Image(version, s.ControlPlane.Spec.OpenshiftAssistedConfigSpec.CPUArchitecture,
 		s.ControlPlane.Annotations[controlplanev1.ReleaseImageRepositoryOverrideAnnotation], r.repositories)
 }
 

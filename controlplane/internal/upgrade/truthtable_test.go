@@ -15,6 +15,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // edit is a state of release and version after an edit, and what the provider does with it.
@@ -183,7 +184,7 @@ func (e *edit) world() *world {
 func TestWrongPairIsNotInstalled(t *testing.T) {
 	for release, version := range contained {
 		g := NewWithT(t)
-		parsed, err := openshift.ParseVersion(release)
+		parsed, err := versions.ParseRelease(release)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(openshift.KubernetesConflict(parsed, version, version, openshift.Settings{})).To(BeEmpty())
 		g.Expect(openshift.KubernetesConflict(parsed, "", version, openshift.Settings{})).To(BeEmpty(), "on a disconnected hub")

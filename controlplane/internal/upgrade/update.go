@@ -9,9 +9,9 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/decision"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // offersOf returns the offers of a release. An offer without an image is ignored, because the version alone
@@ -68,7 +68,7 @@ func offeredImage(f *facts.Facts, wanted semver.Version, offers []workload.Offer
 
 // waived reports whether the checks of preconditions and signature are waived for a release.
 func waived(f *facts.Facts, wanted semver.Version) bool {
-	version, err := openshift.ParseVersion(f.ControlPlane.Spec.Upgrade.WaivePreconditionsAndSignaturesFor)
+	version, err := versions.ParseRelease(f.ControlPlane.Spec.Upgrade.WaivePreconditionsAndSignaturesFor)
 	return err == nil && version.String() == wanted.String()
 }
 

@@ -18,6 +18,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
 
 // Due reports whether the cluster must be inspected. This is the case if the spec has a newer release than
@@ -230,7 +231,7 @@ func inProgress(f *facts.Facts, wanted semver.Version, _ *workload.ClusterVersio
 	if f.Workload.Upgrading == "" {
 		return nil
 	}
-	to, err := openshift.ParseVersion(f.Workload.Upgrading)
+	to, err := versions.ParseRelease(f.Workload.Upgrading)
 	switch {
 	case err == nil && to.GT(wanted):
 		return watched(controlplanev1.VersionMismatchReason,

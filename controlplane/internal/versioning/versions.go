@@ -14,7 +14,6 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/openshift"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workers"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
@@ -257,6 +256,6 @@ func WorkerVersion(f *facts.Facts, m *clusterv1.Machine) string {
 
 // release returns the parsed version of a release; false if the version is invalid.
 func release(version string) (semver.Version, bool) {
-	v, err := openshift.ParseVersion(version)
+	v, err := versions.ParseRelease(version)
 	return v, err == nil
 }

@@ -27,6 +27,7 @@ import (
 	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/payload"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
 
 // images is a registry. Requests of the Resolver pass through before, if not nil.
@@ -496,7 +497,7 @@ func TestUnknownKubernetesVersionHasItsCause(t *testing.T) {
 		is      error
 		want    string
 	}{
-		"refused":              {image, plain(image), status(http.StatusUnauthorized), errRefused, s.host + " answers 401 Unauthorized)"},
+		"refused":              {image, plain(image), status(http.StatusUnauthorized), ErrRefused, s.host + " answers 401 Unauthorized)"},
 		"registry fails":       {image, plain(image), status(http.StatusBadGateway), ErrUnavailable, s.host + " answers 502 Bad Gateway"},
 		"image does not exist": {absent, plain(absent), nil, ErrNotFound, "the registry has no such image"},
 		"unreachable": {
@@ -552,14 +553,15 @@ func FuzzReferences(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, references []byte) {
 		g := NewWithT(t)
-		version, err := kubernetesVersion(references)
+		contents, err := contentsOf(references)
 		if err != nil {
 			g.Expect(err).To(MatchError(ErrNoVersion))
 			g.Expect(len(err.Error())).To(BeNumerically("<", 400))
 			return
 		}
-		g.Expect(version).To(MatchRegexp(`^v1\.\d+\.\d+`))
-		g.Expect(version).NotTo(ContainSubstring("+"))
+		g.Expect(contents.Kubernetes).To(MatchRegexp(`^v1\.\d+\.\d+`))
+		g.Expect(contents.Kubernetes).NotTo(ContainSubstring("+"))
+		g.Expect(len(contents.Release)).To(BeNumerically("<=", bound.ValueBytes))
 	})
 }
 

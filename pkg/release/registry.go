@@ -13,11 +13,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
-	"k8s.io/utils/clock"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/lru"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/lookup"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
 
@@ -30,9 +28,21 @@ var (
 	ErrUnavailable = errors.New("the registry cannot be queried")
 	// ErrNoVersion reports that an image does not state one version of Kubernetes, or is no release image.
 	ErrNoVersion = errors.New("the image does not state its Kubernetes version")
-
-	errRefused = fmt.Errorf("%w: it refuses the credentials of the pull secret", ErrUnavailable)
+	// ErrRefused reports that the registry accepts no request without other credentials. It is an ErrUnavailable.
+	ErrRefused = fmt.Errorf("%w: it refuses the credentials of the pull secret", ErrUnavailable)
 )
+
+// NotEncryptedError reports that a registry speaks only plain HTTP, which its Sources do not permit. It is an
+// ErrUnavailable.
+type NotEncryptedError struct{ Registry string }
+
+// Error implements error.
+func (e *NotEncryptedError) Error() string {
+	return fmt.Sprintf("%v: %s does not speak TLS, and registries.conf does not set insecure = true for it", ErrUnavailable, e.Registry)
+}
+
+// Unwrap returns ErrUnavailable.
+func (e *NotEncryptedError) Unwrap() error { return ErrUnavailable }
 
 const (
 	// attemptTimeout limits one request to a registry.
@@ -42,72 +52,31 @@ const (
 	largestAnswer = 1 << 20
 )
 
-// Resolver resolves release images to digests, and to the versions of Kubernetes that they contain. A process queries
-// each release once, however many clusters use the release, and no caller blocks on a registry.
-type Resolver struct {
-	base       http.RoundTripper
-	transports *lru.Cache[string, *http.Transport] // PEM certificates -> *http.Transport
-
-	digests    *lookups // image by tag -> image by digest
-	kubernetes *lookups // image by digest -> version of Kubernetes
-	// downloads has an entry for each running download of the contents of an image.
-	downloads chan struct{}
+// NewTransport returns a transport for a manager: NewUserTransport, which connects to a loopback address only for the given
+// registries (host:port). The flags of the manager name them.
+func NewTransport(registries ...string) http.RoundTripper {
+	own, ok := NewUserTransport().(*http.Transport)
+	if !ok {
+		return remote.DefaultTransport
+	}
+	own.DialContext = (&dialer{registries: registries, proxy: own.Proxy}).DialContext
+	return own
 }
 
-// NewTransport returns the transport of go-containerregistry with limits. The transport honors the proxy
-// variables of the environment. It connects to a loopback address only for the given registries (host:port),
-// which the flags of the manager name.
-func NewTransport(registries ...string) http.RoundTripper {
+// NewUserTransport returns the transport of go-containerregistry with limits. It honors the proxy variables of the
+// environment. It is for programs of users: a loopback address is a server of the user.
+func NewUserTransport() http.RoundTripper {
 	shared, ok := remote.DefaultTransport.(*http.Transport)
 	if !ok {
 		return remote.DefaultTransport
 	}
 	own := shared.Clone()
 	own.MaxResponseHeaderBytes, own.OnProxyConnectResponse = bound.HeaderBytes, reach.ProxyAnswer
-	own.DialContext = (&dialer{registries: registries, proxy: own.Proxy}).DialContext
 	return own
 }
 
-// NewResolver returns a Resolver that queries registries through the given transport.
-func NewResolver(transport http.RoundTripper, clk clock.PassiveClock) *Resolver {
-	r := &Resolver{base: transport, transports: newTransports(), downloads: make(chan struct{}, maxDownloads)}
-	r.digests = newLookups(clk, func(q query) string { return q.image + " " + q.sources.Version(q.credentials.digest) }, r.findDigest)
-	// Contents are verified by their digest: they are the same from any registry.
-	r.kubernetes = newLookups(clk, func(q query) string { return digestOf(q.image) }, r.findKubernetesVersion)
-	return r
-}
-
-// Resolve returns the image by digest, in the repository of the image even when a mirror gave the digest: hosts
-// and assisted-service apply the mirrors. Resolve does not block: the error is ErrPending while a query runs,
-// and done is called when the query ends. After ErrNotFound and ErrUnavailable, a call queries again only when
-// retryAfter has passed.
-func (r *Resolver) Resolve(image string, sources Sources, credentials Credentials, done func()) (byDigest string,
-	retryAfter time.Duration, err error,
-) {
-	return r.digests.get(query{image, sources, credentials}, done)
-}
-
-// findDigest queries the registries for the digest of an image.
-func (r *Resolver) findDigest(q query) (string, error) {
-	byDigest, err := r.digestOfEach(q)
-	measure.ReleaseLookup(resultOf(err))
-	return byDigest, err
-}
-
-func (r *Resolver) digestOfEach(q query) (string, error) {
-	repository, err := name.ParseReference(q.image)
-	if err != nil {
-		return "", fmt.Errorf("%w: %s is no image reference", ErrNotFound, q.image)
-	}
-	digest, err := queryEach(q, r.digestFrom)
-	if err != nil {
-		return "", err
-	}
-	return repository.Context().Digest(digest).Name(), nil
-}
-
 // queryEach queries the registries in order until one has the image.
-func queryEach[T any](q query, queryOne func(origin) (T, error)) (T, error) {
+func queryEach[T any](ctx context.Context, q query, queryOne func(context.Context, origin) (T, error)) (T, error) {
 	var failures []registryFailure
 	var none T
 	for _, image := range q.sources.images(q.image) {
@@ -116,7 +85,7 @@ func queryEach[T any](q query, queryOne func(origin) (T, error)) (T, error) {
 			failures = append(failures, registryFailure{bound.Value(image), err})
 			continue
 		}
-		answer, err := queryOne(at)
+		answer, err := queryOne(ctx, at)
 		if err == nil || errors.Is(err, ErrNoVersion) { // no registry has other contents of this digest
 			return answer, err
 		}
@@ -146,16 +115,6 @@ func originOf(q query, image string) (origin, error) {
 }
 
 func (o origin) host() string { return o.ref.Context().RegistryStr() }
-
-// digestFrom queries one registry for a digest.
-func (r *Resolver) digestFrom(at origin) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), attemptTimeout)
-	defer cancel()
-	began := time.Now()
-	digest, err := r.head(ctx, at)
-	measure.RegistryRequest(resultOf(err), time.Since(began))
-	return digest, err
-}
 
 // registryFailure is the error of one registry.
 type registryFailure struct {
@@ -187,18 +146,18 @@ func combine(failures []registryFailure) error {
 }
 
 // resultOf returns the label value of metrics for the error of a query.
-func resultOf(err error) measure.LookupResult {
+func resultOf(err error) lookup.Result {
 	switch {
 	case err == nil:
-		return measure.Found
+		return lookup.Found
 	case errors.Is(err, ErrNotFound):
-		return measure.NotFound
-	case errors.Is(err, errRefused):
-		return measure.Refused
+		return lookup.NotFound
+	case errors.Is(err, ErrRefused):
+		return lookup.Refused
 	case errors.Is(err, errBlocked):
-		return measure.Blocked
+		return lookup.Blocked
 	}
-	return measure.Unavailable
+	return lookup.Unavailable
 }
 
 // parse returns the reference to an image. For an insecure registry, go-containerregistry tries plain HTTP
@@ -211,7 +170,7 @@ func parse(image string, insecure bool) (name.Reference, error) {
 }
 
 // head requests the digest with HEAD, so that the registry does not send the manifest.
-func (r *Resolver) head(ctx context.Context, at origin) (string, error) {
+func (r *Reader) head(ctx context.Context, at origin) (string, error) {
 	descriptor, err := remote.Head(at.ref, append(r.options(at), remote.WithContext(ctx))...)
 	if err != nil {
 		return "", classify(at.host(), err, attemptTimeout)
@@ -220,7 +179,7 @@ func (r *Resolver) head(ctx context.Context, at origin) (string, error) {
 }
 
 // options returns the options of all requests to a registry: its credentials, and a transport with limits.
-func (r *Resolver) options(at origin) []remote.Option {
+func (r *Reader) options(at origin) []remote.Option {
 	guarded := &encrypted{next: r.transportFor(at.authorities)}
 	if at.insecure {
 		guarded.except = at.host()
@@ -241,7 +200,7 @@ func classify(registry string, err error, timeout time.Duration) error {
 	case answered && answer.StatusCode == http.StatusNotFound:
 		return ErrNotFound
 	case answered && (answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden):
-		return fmt.Errorf("%w (%s answers %d %s)", errRefused, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
+		return fmt.Errorf("%w (%s answers %d %s)", ErrRefused, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
 	case answered:
 		return fmt.Errorf("%w: %s answers %d %s", ErrUnavailable, registry, answer.StatusCode, http.StatusText(answer.StatusCode))
 	case errors.Is(err, context.DeadlineExceeded):
@@ -257,7 +216,7 @@ func classify(registry string, err error, timeout time.Duration) error {
 		return fmt.Errorf("%w: %s: %s", ErrUnavailable, registry, cause)
 	}
 	if errors.Is(err, errNotEncrypted) || errors.Is(err, http.ErrSchemeMismatch) {
-		return fmt.Errorf("%w: %s does not speak TLS, and registries.conf does not set insecure = true for it", ErrUnavailable, registry)
+		return &NotEncryptedError{Registry: registry}
 	}
 	return fmt.Errorf("%w: %s does not answer as a registry does", ErrUnavailable, registry)
 }

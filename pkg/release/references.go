@@ -10,6 +10,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/blang/semver/v4"
+
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
@@ -72,9 +74,22 @@ func find(archive *tar.Reader) ([]byte, error) {
 	return nil, fmt.Errorf("%w: a layer has more than %d files", ErrNoVersion, maxFiles)
 }
 
-// imageStream has the fields of the image references that are read.
+// Contents are the statements of a release image about its release.
+type Contents struct {
+	// Release is the name of the release, such as 4.20.5. The image may state any text.
+	Release string
+	// Kubernetes is the version of Kubernetes, such as v1.33.5. API servers and kubelets of the release report this version,
+	// those of 4.14 to 4.16 with a hash.
+	Kubernetes string
+}
+
+// imageStream has the fields of the image references that are read. The cluster version operator requires that the name is
+// that of the release.
 type imageStream struct {
-	Kind string `json:"kind"`
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name string `json:"name"`
+	} `json:"metadata"`
 	Spec struct {
 		Tags tags `json:"tags"`
 	} `json:"spec"`
@@ -110,20 +125,29 @@ func (t *tags) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// kubernetesVersion returns the version of Kubernetes in image references. Its tags state it without v and without
-// hash.
-func kubernetesVersion(references []byte) (string, error) {
+// contentsOf returns the statements of image references.
+func contentsOf(references []byte) (Contents, error) {
 	var stream imageStream
 	err := json.Unmarshal(references, &stream)
 	switch {
 	case errors.Is(err, errTooManyTags):
-		return "", fmt.Errorf("%w: %s has more than %d tags", ErrNoVersion, referencesFile, maxTags)
+		return Contents{}, fmt.Errorf("%w: %s has more than %d tags", ErrNoVersion, referencesFile, maxTags)
 	case err != nil, stream.Kind != "ImageStream":
-		return "", fmt.Errorf("%w: %s is not a valid ImageStream", ErrNoVersion, referencesFile)
+		return Contents{}, fmt.Errorf("%w: %s is not a valid ImageStream", ErrNoVersion, referencesFile)
 	}
+	kubernetes, err := kubernetesVersion(stream.Spec.Tags)
+	if err != nil {
+		return Contents{}, err
+	}
+	return Contents{Release: bound.Value(stream.Metadata.Name), Kubernetes: kubernetes}, nil
+}
+
+// kubernetesVersion returns the version of Kubernetes in image references. Its tags state it without v and without
+// hash.
+func kubernetesVersion(tags []tag) (string, error) {
 	found := ""
-	for i := range stream.Spec.Tags {
-		for entry := range strings.SplitSeq(stream.Spec.Tags[i].Annotations.Versions, ",") {
+	for i := range tags {
+		for entry := range strings.SplitSeq(tags[i].Annotations.Versions, ",") {
 			component, text, _ := strings.Cut(strings.TrimSpace(entry), "=")
 			if component != "kubernetes" {
 				continue
@@ -152,4 +176,14 @@ func normalized(text string) (string, error) {
 	}
 	version.Build = nil
 	return "v" + version.String(), nil
+}
+
+// CheckKubernetes returns an error if a release cannot have the version of Kubernetes that its image states. The rebases of some
+// branches of openshift/kubernetes did not update the label from which the image has the version.
+func CheckKubernetes(of semver.Version, version string) error {
+	stated, err := versions.ParseKubernetes(version)
+	if err != nil || versions.Contradict(of, stated) {
+		return fmt.Errorf("%w: it states %s, which OpenShift %d.%d does not have", ErrNoVersion, version, of.Major, of.Minor)
+	}
+	return nil
 }

@@ -172,7 +172,7 @@ func TestPlainHTTPRegistryGetsNoCredentials(t *testing.T) {
 			g.Expect(sent.Load()).To(BeNil())
 
 			_, _, err = resolveFrom(t, NewResolver(transport, clock.RealClock{}), mirror, Sources{Insecure: []string{mirror}}, credentials)
-			g.Expect(err).To(MatchError(errRefused))
+			g.Expect(err).To(MatchError(ErrRefused))
 			g.Expect(sent.Load()).NotTo(BeNil(), "registries.conf permits it")
 		})
 	}
@@ -212,7 +212,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 	absent := strings.Replace(mirror, "4.19.3", "4.99.0", 1)
 	for result, mirrors := range map[string][]string{"unavailable": {absent}, "found": {absent, mirror}} {
 		before, others := count(result), count("not_found")
-		_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), "127.0.0.1:1/ocp:4.99.0",
+		_, _, err := resolveFrom(t, measured(NewResolver(remote.DefaultTransport, clock.RealClock{})), "127.0.0.1:1/ocp:4.99.0",
 			Sources{Mirrors: mirrors, Insecure: mirrors}, Credentials{})
 		if result == "found" {
 			g.Expect(err).NotTo(HaveOccurred())
@@ -223,7 +223,7 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 		g.Expect(count("not_found")).To(Equal(others))
 	}
 	before, others := count("blocked"), count("unavailable")
-	_, _, err := resolveFrom(t, NewResolver(remote.DefaultTransport, clock.RealClock{}), upstream, Sources{Blocked: true}, Credentials{})
+	_, _, err := resolveFrom(t, measured(NewResolver(remote.DefaultTransport, clock.RealClock{})), upstream, Sources{Blocked: true}, Credentials{})
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(count("blocked") - before).To(BeEquivalentTo(1))
 	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")

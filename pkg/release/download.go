@@ -16,8 +16,6 @@ import (
 const (
 	// downloadTimeout limits the download from one registry.
 	downloadTimeout = 30 * time.Second
-	// maxDownloads limits concurrent downloads, and so their memory. A further query gets the answer of a finished one.
-	maxDownloads = 4
 	// maxLayers limits the layers that are searched, from the newest on. "oc adm release new" writes all manifests of a
 	// release to one layer, the last.
 	maxLayers = 3
@@ -25,35 +23,9 @@ const (
 	largestLayer = 16 << 20
 )
 
-// KubernetesVersion returns the version (v1.33.5) of Kubernetes in a release image by digest. API servers and kubelets
-// of the release report this version, those of 4.14 to 4.16 with a hash. Like Resolve, KubernetesVersion does not block.
-// The error is ErrNoVersion if the contents have no version.
-func (r *Resolver) KubernetesVersion(byDigest string, sources Sources, credentials Credentials, done func()) (version string,
-	retryAfter time.Duration, err error,
-) {
-	return r.kubernetes.get(query{byDigest, sources, credentials}, done)
-}
-
-// findKubernetesVersion queries the registries, unless another query has found the version while this one waited.
-func (r *Resolver) findKubernetesVersion(q query) (string, error) {
-	if digestOf(q.image) == "" {
-		return "", fmt.Errorf("%w: %s has no digest", ErrNotFound, q.image)
-	}
-	r.downloads <- struct{}{}
-	defer func() { <-r.downloads }()
-	if version, ok := r.kubernetes.answers.Get(digestOf(q.image)); ok {
-		return version, nil
-	}
-	references, err := queryEach(q, r.referencesFrom)
-	if err != nil {
-		return "", err
-	}
-	return kubernetesVersion(references)
-}
-
 // referencesFrom downloads the image references of a release from one registry.
-func (r *Resolver) referencesFrom(at origin) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), downloadTimeout)
+func (r *Reader) referencesFrom(ctx context.Context, at origin) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, downloadTimeout)
 	defer cancel()
 	puller, err := remote.NewPuller(append(r.options(at), remote.WithContext(ctx))...)
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/measuretest"
 )
 
@@ -217,6 +218,12 @@ func TestErrorOfParseCredentialsHasNoSecret(t *testing.T) {
 	NewWithT(t).Expect(err).To(MatchError(Not(ContainSubstring("secret"))))
 }
 
+// measured lets the metrics observe a Resolver, as the manager does.
+func measured(r *Resolver) *Resolver {
+	r.Observer = Observer{Request: measure.RegistryRequest, Lookup: measure.ReleaseLookup}
+	return r
+}
+
 func TestRequestsToRegistriesAreMeasured(t *testing.T) {
 	g := NewWithT(t)
 	count := func(result string) float64 {
@@ -230,7 +237,7 @@ func TestRequestsToRegistriesAreMeasured(t *testing.T) {
 		"found": image, "not_found": strings.Replace(image, "4.19.3", "4.99.0", 1),
 		"refused": locked, "unavailable": "127.0.0.1:1/ocp/release:4.19.3-x86_64",
 	} {
-		before, r := count(result), NewResolver(remote.DefaultTransport, clock.RealClock{})
+		before, r := count(result), measured(NewResolver(remote.DefaultTransport, clock.RealClock{}))
 		_, _, _ = resolve(t, r, requested, Credentials{})
 		_, _, _ = r.Resolve(requested, plain(requested), Credentials{}, nil)
 		g.Expect(count(result)-before).To(BeEquivalentTo(1), "%s: cached answers are not requested again", result)

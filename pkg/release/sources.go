@@ -82,7 +82,7 @@ func (s Sources) images(image string) []string {
 
 // transportFor returns a transport that trusts the given authorities in addition to those of the system, and no
 // authorities of other clusters.
-func (r *Resolver) transportFor(authorities string) http.RoundTripper {
+func (r *Reader) transportFor(authorities string) http.RoundTripper {
 	own, clonable := r.base.(*http.Transport)
 	if authorities == "" || !clonable {
 		return limited(r.base)
