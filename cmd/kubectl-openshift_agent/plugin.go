@@ -135,7 +135,8 @@ func (p *plugin) command() *cobra.Command {
 		Use:   "kubectl-openshift_agent",
 		Short: "Show and explain clusters of the OpenShift agent providers",
 		Long: "Show and explain clusters of the OpenShift agent providers.\n\n" +
-			"The commands read the objects of the management cluster with your rights, and no Secrets. They change nothing.",
+			"The commands read the objects of the management cluster with your rights. They change nothing.\n" +
+			"Only versions --pull-secret reads a Secret.",
 		Version:       version,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName},
 		SilenceUsage:  true,
@@ -145,7 +146,7 @@ func (p *plugin) command() *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand())
+	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand(), p.versionsCommand())
 	return root
 }
 

@@ -78,8 +78,8 @@ func find(archive *tar.Reader) ([]byte, error) {
 type Contents struct {
 	// Release is the name of the release, such as 4.20.5. The image may state any text.
 	Release string
-	// Kubernetes is the version of Kubernetes, such as v1.33.5. API servers and kubelets of the release report this version,
-	// those of 4.14 to 4.16 with a hash.
+	// Kubernetes is the version of Kubernetes, such as v1.33.5. API servers and kubelets of the release report this version.
+	// Those of 4.14 to 4.16 report it with a hash.
 	Kubernetes string
 }
 

@@ -223,7 +223,8 @@ func TestLookupsAreCountedByTheResultOfAllRegistries(t *testing.T) {
 		g.Expect(count("not_found")).To(Equal(others))
 	}
 	before, others := count("blocked"), count("unavailable")
-	_, _, err := resolveFrom(t, measured(NewResolver(remote.DefaultTransport, clock.RealClock{})), upstream, Sources{Blocked: true}, Credentials{})
+	resolver := measured(NewResolver(remote.DefaultTransport, clock.RealClock{}))
+	_, _, err := resolveFrom(t, resolver, upstream, Sources{Blocked: true}, Credentials{})
 	g.Expect(err).To(HaveOccurred())
 	g.Expect(count("blocked") - before).To(BeEquivalentTo(1))
 	g.Expect(count("unavailable")).To(Equal(others), "registries.conf of one cluster is no outage")
