@@ -418,7 +418,7 @@ func TestInvalidAgentSettings(t *testing.T) {
 		}, bootstrapv1.HostBelowRequirementsReason, "0 GPUs of PCI vendor 10de (needs 1)"},
 		"no GPU is reported, as by an older assisted-service": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{{MinCount: 1, VendorID: "10de"}}}
-		}, bootstrapv1.HostBelowRequirementsReason, "assisted-service reports no GPU of it (needs 1 of PCI vendor 10de): the host has none, or"},
+		}, bootstrapv1.HostBelowRequirementsReason, "reports no GPU of the host (needs 1 of PCI vendor 10de): the host has none, or"},
 		"a GPU of another model": {func(h *identified) {
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{GPUs: []bootstrapv1.GPURequirement{
 				{MinCount: 1, VendorID: "10de"}, {MinCount: 2, VendorID: "10de", DeviceID: "2330"},

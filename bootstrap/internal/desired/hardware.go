@@ -54,7 +54,7 @@ func missingGPUs(wanted []bootstrapv1.GPURequirement, found []aiv1beta1.HostGPU)
 		switch count := assisted.CountGPUs(found, w.VendorID, w.DeviceID); {
 		case count >= int(w.MinCount):
 		case len(found) == 0:
-			missing = append(missing, fmt.Sprintf("assisted-service reports no GPU of it (needs %d of %s): the host has none, or "+
+			missing = append(missing, fmt.Sprintf("assisted-service reports no GPU of the host (needs %d of %s): the host has none, or "+
 				"assisted-service is from before January 2026", w.MinCount, kind))
 		default:
 			missing = append(missing, fmt.Sprintf("%s of %s (needs %d)", english.Plural(count, "GPU", ""), kind, w.MinCount))

@@ -20,7 +20,7 @@ func (f *Facts) HostName(agent *aiv1beta1.Agent) string {
 	case f.InfraMachine == nil || f.HasBareMetalHost() || agent == nil:
 		return recorded
 	}
-	return cmp.Or(agent.Spec.Hostname, bound.Identifier(agent.Status.Inventory.Hostname, maxHostname), recorded)
+	return cmp.Or(bound.Identifier(agent.Spec.Hostname, maxHostname), bound.Identifier(agent.Status.Inventory.Hostname, maxHostname), recorded)
 }
 
 // maxHostname is the length of the longest DNS name.

@@ -1,6 +1,7 @@
 package facts
 
 import (
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -23,6 +24,8 @@ func TestHostAndNodeHaveTheNamesThatUsersKnow(t *testing.T) {
 	reporting.Status.Inventory.Hostname = "reported"
 	named := reporting.DeepCopy()
 	named.Spec.Hostname = "named"
+	long := reporting.DeepCopy()
+	long.Spec.Hostname = strings.Repeat("a", 300)
 	for situation, tc := range map[string]struct {
 		change func(*Facts)
 		agent  *aiv1beta1.Agent
@@ -40,6 +43,9 @@ func TestHostAndNodeHaveTheNamesThatUsersKnow(t *testing.T) {
 		},
 		"another infrastructure, with a hostname in the spec": {
 			change: func(f *Facts) { f.InfraMachine = infra("PlainMachine") }, agent: named, host: "named",
+		},
+		"another infrastructure, with a hostname that is too long": {
+			change: func(f *Facts) { f.InfraMachine = infra("PlainMachine") }, agent: long, host: "reported",
 		},
 		"another infrastructure, no Agent": {change: func(f *Facts) { f.InfraMachine = infra("PlainMachine") }, host: "recorded"},
 	} {

@@ -19,7 +19,8 @@ const (
 	InstalledCondition = "Installed"
 
 	// RegistrationHealthyCondition is False while assisted-service does not know the installed cluster, or knows it in a
-	// state in which no host may be added. Otherwise the condition does not exist.
+	// state in which no host may be added. It is also False while Agents of other namespaces are bound to the cluster.
+	// Otherwise the condition does not exist.
 	RegistrationHealthyCondition = "RegistrationHealthy"
 
 	// KubeconfigAvailableCondition is True once the Secret <cluster>-kubeconfig exists.

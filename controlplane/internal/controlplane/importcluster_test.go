@@ -175,24 +175,28 @@ func TestUsersKubeconfigForAssistedServiceIsKept(t *testing.T) {
 
 func TestClusterIsNotImportedWhileEvidenceIsMissing(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		change  func(h *hub)
-		message string
+		change          func(h *hub)
+		reason, message string
 	}{
-		"while it does not answer": {func(h *hub) { h.workloads.facts = workload.State{} }, "API server answers"},
+		"while it does not answer": {
+			func(h *hub) { h.workloads.facts = workload.State{} }, controlplanev1.WaitingForImportReason, "API server answers",
+		},
 		"while a Machine that may be running has no Node": {func(h *hub) {
 			worker := &clusterv1.Machine{}
 			worker.Namespace, worker.Name, worker.Spec.ClusterName = lab, "worker", "cluster1"
 			worker.Spec.Bootstrap.DataSecretName = ptr.To("worker")
 			h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
-		}, "Node of Machine worker"},
-		"while its pull secret is missing": {func(h *hub) { h.Expect(h.Delete(h.t.Context(), pullSecret())).To(Succeed()) }, "Secret pull"},
+		}, controlplanev1.WaitingForImportReason, "Node of Machine worker"},
+		"while its pull secret is missing": {func(h *hub) {
+			h.Expect(h.Delete(h.t.Context(), pullSecret())).To(Succeed())
+		}, controlplanev1.PullSecretMissingReason, "Secret pull"},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newMovedHub(t)
 			tc.change(h)
 			h.reconcile()
 			h.expectNotRegistered()
-			h.expectRegistration(controlplanev1.WaitingForImportReason, tc.message)
+			h.expectRegistration(tc.reason, tc.message)
 		})
 	}
 }
@@ -220,7 +224,7 @@ func TestMissingAgentClusterInstallIsImported(t *testing.T) {
 			)
 			continue
 		}
-		h.expectRegistration(controlplanev1.WaitingForImportReason, "set spec.installed")
+		h.expectRegistration(controlplanev1.InvalidConfigurationReason, "set spec.installed")
 		h.Expect(
 			h.Get(t.Context(), client.ObjectKeyFromObject(deployment), &hiveext.AgentClusterInstall{}),
 		).To(MatchError(apierrors.IsNotFound, "not found"))

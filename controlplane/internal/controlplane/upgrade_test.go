@@ -117,7 +117,9 @@ func TestUpgradeIsRequestedOnceAndFollowed(t *testing.T) {
 	h.Expect(h.condition(controlplanev1.MachinesUpToDateCondition)).To(
 		And(HaveField("Status", metav1.ConditionFalse), HaveField("Reason", controlplanev1.UpgradeInProgressReason)),
 	)
-	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(Equal(metav1.ConditionTrue))
+	h.Expect(h.condition(controlplanev1.RollingOutCondition).Status).To(
+		Equal(metav1.ConditionFalse), "the cluster does not show the request yet",
+	)
 	h.expectMachines("v1.32.6")
 
 	// The cluster begins, and two of three hosts have their new configuration.

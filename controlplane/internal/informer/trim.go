@@ -134,7 +134,8 @@ func trimImageSet(set *hivev1.ClusterImageSet) *hivev1.ClusterImageSet {
 	return kept
 }
 
-// trimAgent keeps the identity of the host and its Machine, its progress, and its failed validations or their end.
+// trimAgent keeps the identity of the host and its Machine, its progress, its failed validations or their end, and since when
+// it is bound.
 func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 	kept := &aiv1beta1.Agent{ObjectMeta: kube.Identity(&agent.ObjectMeta)}
 	kept.Labels = kube.SelectKeys(agent.Labels, aiv1beta1.InfraEnvNameLabel)
@@ -153,6 +154,11 @@ func trimAgent(agent *aiv1beta1.Agent) *aiv1beta1.Agent {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{Type: c.Type, Status: c.Status, Message: c.Message})
 	}
 	if c := assisted.AgentCondition(agent, aiv1beta1.RequirementsMetCondition); c.Status == corev1.ConditionTrue {
+		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{
+			Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime,
+		})
+	}
+	if c := assisted.AgentCondition(agent, aiv1beta1.BoundCondition); !c.LastTransitionTime.IsZero() {
 		kept.Status.Conditions = append(kept.Status.Conditions, conditionsv1.Condition{
 			Type: kube.Intern(c.Type), Status: kube.Intern(c.Status), LastTransitionTime: c.LastTransitionTime,
 		})

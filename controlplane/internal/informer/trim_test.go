@@ -199,6 +199,12 @@ func TestAgentKeepsFieldsThatAreRead(t *testing.T) {
 	}))
 	whole.Status.Conditions[0].Status = corev1.ConditionFalse
 	g.Expect(trimAgent(whole).Status.Conditions).To(BeEmpty())
+	whole.Status.Conditions[0] = conditionsv1.Condition{
+		Type: aiv1beta1.BoundCondition, Status: corev1.ConditionTrue, LastTransitionTime: since, Message: "message",
+	}
+	g.Expect(trimAgent(whole).Status.Conditions).To(ConsistOf(conditionsv1.Condition{
+		Type: aiv1beta1.BoundCondition, Status: corev1.ConditionTrue, LastTransitionTime: since,
+	}))
 }
 
 func TestSecretsAndConfigMapsKeepFieldsThatAreRead(t *testing.T) {

@@ -24,8 +24,8 @@ import (
 // restored. Then assisted-service can add hosts to it. importCluster creates missing objects, and changes none. It creates
 // the AgentClusterInstall last, because assisted-service acts on it.
 func (r *Registrar) importCluster(ctx context.Context, s *scope.Scope) (bool, error) {
-	if why := registration.NotImportable(s.Facts); why != "" {
-		s.Block(controlplanev1.WaitingForImportReason, why)
+	if reason, message := registration.NotImportable(s.Facts); message != "" {
+		s.Block(reason, message)
 		return false, nil
 	}
 	if s.PullSecret == nil {

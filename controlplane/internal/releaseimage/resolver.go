@@ -7,10 +7,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/blang/semver/v4"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
@@ -225,11 +229,23 @@ func registrable(s *scope.Scope) bool {
 	return false
 }
 
+// failedLookup returns the recorded condition if the last query for an image failed, or nil.
+func failedLookup(s *scope.Scope, image string) *metav1.Condition {
+	recorded := conditions.Get(s.Stored, controlplanev1.InstalledCondition)
+	failures := []string{controlplanev1.ReleaseImageNotFoundReason, controlplanev1.RegistryUnavailableReason}
+	if recorded == nil || !slices.Contains(failures, recorded.Reason) || !strings.Contains(recorded.Message, image) {
+		return nil
+	}
+	return recorded
+}
+
 // blockRelease reports why the digest is not known, and requeues the control plane. A registry cannot be watched.
 func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err error) {
 	settings := s.Settings()
 	reason, message := controlplanev1.WaitingForReleaseImageReason, fmt.Sprintf("looking up the release image %s", image)
-	switch {
+	switch recorded := failedLookup(s, image); {
+	case errors.Is(err, release.ErrPending) && recorded != nil: // the query is repeated, or the manager was restarted
+		reason, message = recorded.Reason, recorded.Message
 	case errors.Is(err, release.ErrNotFound):
 		reason = controlplanev1.ReleaseImageNotFoundReason
 		message = fmt.Sprintf("release image %s does not exist: set %s to an existing release, or set %s by digest, or "+

@@ -55,7 +55,7 @@ func settling(cp *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) t
 
 // IsProblem reports whether a condition reports a problem: a state that does not end automatically, or an installed cluster
 // that does not serve. The preflight only advises, and ignored validations are the user's decision. An import ends
-// automatically; what blocks it is a problem of another condition.
+// automatically: a blocker that the user has to remove has another reason.
 func IsProblem(c *metav1.Condition) bool {
 	switch c.Reason {
 	case controlplanev1.ValidationsIgnoredReason, controlplanev1.WaitingForImportReason:

@@ -165,6 +165,7 @@ func TestNothingRollsOutWhileTheReleaseIsNotRequested(t *testing.T) {
 	const text = "v4.21.0 is not offered"
 	for situation, tc := range map[string]struct {
 		reason, upgrading string
+		pending           bool
 		pools             []workload.Pool
 		status            metav1.ConditionStatus
 		wanted            string
@@ -179,7 +180,12 @@ func TestNothingRollsOutWhileTheReleaseIsNotRequested(t *testing.T) {
 			reason: controlplanev1.WaitingForHealthyClusterReason, pools: []workload.Pool{{Name: "worker", Degraded: "disk full"}},
 			status: metav1.ConditionFalse, wanted: controlplanev1.MachineConfigPoolDegradedReason,
 		},
-		"requested": {reason: controlplanev1.UpgradeInProgressReason, status: metav1.ConditionTrue, wanted: clusterv1.RollingOutReason},
+		"requested": {
+			reason: controlplanev1.UpgradeInProgressReason, pending: true, status: metav1.ConditionTrue, wanted: clusterv1.RollingOutReason,
+		},
+		"about to be requested": {
+			reason: controlplanev1.UpgradeInProgressReason, status: metav1.ConditionFalse, wanted: clusterv1.NotRollingOutReason,
+		},
 		"not offered, while another upgrade runs": {
 			reason: controlplanev1.UpgradeNotOfferedReason, upgrading: "4.20.5", status: metav1.ConditionTrue, wanted: clusterv1.RollingOutReason,
 		},
@@ -188,6 +194,7 @@ func TestNothingRollsOutWhileTheReleaseIsNotRequested(t *testing.T) {
 			g := NewWithT(t)
 			v := upgraded(tc.upgrading, controlplanev1.OpenshiftAssistedControlPlaneStatus{PoolsBehind: []string{"worker"}}, tc.pools)
 			v.ControlPlane.Spec.DistributionVersion = "v4.21.0"
+			v.Workload.Rollout = &workload.Rollout{Pending: tc.pending}
 			v.Found.Block(tasks.Upgrade, tc.reason, text)
 			c := v.replicas().RollingOut()
 			g.Expect(c).To(And(HaveField("Status", tc.status), HaveField("Reason", tc.wanted)))
@@ -197,4 +204,38 @@ func TestNothingRollsOutWhileTheReleaseIsNotRequested(t *testing.T) {
 			))
 		})
 	}
+}
+
+// While the cluster cannot be read, nothing shows whether the upgrade is still blocked.
+func TestBlockedUpgradeStaysWhileTheClusterIsNotReadable(t *testing.T) {
+	for situation, loss := range map[string]func(*workload.State){
+		"no connection, as after a restart of the manager": func(s *workload.State) { *s = workload.State{} },
+		"a read failed": func(s *workload.State) { s.UnreadSince = time.Unix(1, 0) },
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g := NewWithT(t)
+			behind := controlplanev1.OpenshiftAssistedControlPlaneStatus{PoolsBehind: []string{"worker"}}
+			v := upgraded("", behind, []workload.Pool{{Name: "worker", Degraded: "disk full"}})
+			v.ControlPlane.Spec.DistributionVersion, v.ControlPlane.Status.DistributionVersion = "v4.21.0", "v4.20.1"
+			v.Found.Block(tasks.Upgrade, controlplanev1.UpgradeNotOfferedReason, "v4.21.0 is not offered")
+			before := []metav1.Condition{v.replicas().RollingOut(), v.replicas().UpToDate()}
+			v.ControlPlane.Status.Conditions = before
+			v.Found = &tasks.Findings{Machines: v.Found.Machines}
+			g.Expect(before[0].Reason).To(Equal(controlplanev1.MachineConfigPoolDegradedReason))
+			loss(&v.Workload)
+			g.Expect([]metav1.Condition{v.replicas().RollingOut(), v.replicas().UpToDate()}).To(Equal(before))
+			v.Workload = workload.State{Connected: true, OpenShiftVersion: "4.20.1", Upgrading: "4.21.0"}
+			g.Expect(v.replicas().RollingOut().Status).To(Equal(metav1.ConditionTrue), "the upgrade was requested in the cluster")
+		})
+	}
+}
+
+func TestBlockedUpgradeIsNotHiddenByAnotherProblem(t *testing.T) {
+	g := NewWithT(t)
+	v := upgraded("", controlplanev1.OpenshiftAssistedControlPlaneStatus{}, nil)
+	v.ControlPlane.Spec.DistributionVersion = "v4.21.0"
+	v.Found.Block(tasks.MachineSync, clusterv1.InternalErrorReason, "a Machine is refused")
+	v.Found.Block(tasks.Upgrade, controlplanev1.UpgradeNotOfferedReason, "v4.21.0 is not offered")
+	g.Expect(v.replicas().UpToDate().Message).To(Equal("a Machine is refused"))
+	g.Expect(v.replicas().RollingOut().Message).To(Equal("release v4.21.0 is not rolled out: v4.21.0 is not offered"))
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -74,29 +75,31 @@ func AdminKubeconfig(f *facts.Facts, deployment metav1.Object, content []byte, a
 	}
 }
 
-// NotImportable returns why assisted-service cannot import an installed cluster that it does not know; "" if
-// it can. An imported cluster is never installed, but a cluster that is imported by mistake would be.
+// NotImportable returns why assisted-service cannot import an installed cluster that it does not know, with the reason for
+// the condition; "" if it can. An imported cluster is never installed, but a cluster that is imported by mistake would be.
 // Therefore the cluster itself has to report that it runs.
-func NotImportable(f *facts.Facts) string {
+func NotImportable(f *facts.Facts) (reason, message string) {
 	const waiting = "assisted-service does not know the installed cluster, so that no host is added; the cluster is imported "
 	switch d := f.Deployment; {
 	case d != nil && !d.DeletionTimestamp.IsZero():
-		return waiting + fmt.Sprintf("after the deletion of ClusterDeployment %s", d.Name)
+		return controlplanev1.WaitingForImportReason, waiting + fmt.Sprintf("after the deletion of ClusterDeployment %s", d.Name)
 	case d != nil && !d.Spec.Installed:
-		return fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not state that the cluster is installed: with "+
-			"both, assisted-service would install the cluster over its hosts. "+
+		return controlplanev1.InvalidConfigurationReason, fmt.Sprintf("AgentClusterInstall %s is missing, and ClusterDeployment %s does not "+
+			"state that the cluster is installed: with both, assisted-service would install the cluster over its hosts. "+
 			"Restore the AgentClusterInstall from a backup, or set spec.installed of the ClusterDeployment", f.ControlPlane.Name, d.Name)
 	case !f.Workload.Connected || f.Workload.OpenShiftVersion == "":
-		return waiting + "when the cluster's API server answers and reports its release: see the condition Available"
+		return controlplanev1.WaitingForImportReason, waiting +
+			"when the cluster's API server answers and reports its release: see the condition Available"
 	}
 	if f.Arbiters() > 0 && f.Workload.ReleaseImage == "" {
 		// Without a ClusterImageSet assisted-service knows no release, and then it refuses the role arbiter
 		// (updateHostRole in internal/bminventory).
-		return waiting + "when ClusterVersion version of the cluster names the image of the current release (status.history[].image): " +
+		return controlplanev1.WaitingForImportReason, waiting +
+			"when ClusterVersion version of the cluster names the image of the current release (status.history[].image): " +
 			"without it no host could join as an arbiter"
 	}
 	if at := slices.IndexFunc(f.AllMachines(), facts.WaitsForNode); at >= 0 {
-		return waiting + fmt.Sprintf(
+		return controlplanev1.WaitingForImportReason, waiting + fmt.Sprintf(
 			"when Cluster API has found the Node of Machine %s, which may be running: no host is discovered again for it. If it has no Node, "+
 				"delete the Machine, which wipes its host",
 			f.AllMachines()[at].Name,
@@ -104,10 +107,14 @@ func NotImportable(f *facts.Facts) string {
 	}
 	config := &f.ControlPlane.Spec.Config
 	if config.PullSecretRef != nil && f.PullSecret == nil {
-		return waiting + fmt.Sprintf("when Secret %s exists: create it, as it was on the hub that the cluster comes from", f.PullSecretName())
+		return controlplanev1.PullSecretMissingReason, waiting + fmt.Sprintf(
+			"when Secret %s exists: create it, as it was on the hub that the cluster comes from", f.PullSecretName(),
+		)
 	}
 	if ref := config.ImageRegistryRef; ref != nil && slices.Contains(f.MissingConfigMaps, ref.Name) {
-		return waiting + fmt.Sprintf("when ConfigMap %s exists: create it, as it was on the hub that the cluster comes from", ref.Name)
+		return controlplanev1.ManifestsMissingReason, waiting + fmt.Sprintf(
+			"when ConfigMap %s exists: create it, as it was on the hub that the cluster comes from", ref.Name,
+		)
 	}
-	return ""
+	return "", ""
 }

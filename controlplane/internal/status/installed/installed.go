@@ -3,6 +3,7 @@ package installed
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -135,9 +136,7 @@ func (v *View) notImported() *metav1.Condition {
 func (v *View) notRegistered() metav1.Condition {
 	const t = controlplanev1.InstalledCondition
 	if v.Failure != nil {
-		return condition.False(
-			t, controlplanev1.WaitingForAssistedServiceReason, "an earlier step failed and is tried again; see the log of the manager",
-		)
+		return v.stepFailed()
 	}
 	if c := installCondition(v.Install, hiveext.ClusterSpecSyncedCondition); c != nil && c.Status == corev1.ConditionFalse {
 		return v.notSynced(c)
@@ -150,6 +149,26 @@ func (v *View) notRegistered() metav1.Condition {
 		)
 	}
 	return condition.False(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
+}
+
+// failedStep is the message for a step that failed before the cluster was registered.
+const failedStep = "an earlier step failed and is tried again; see the log of the manager"
+
+// lasting are the problems before the registration that stay until the user acts.
+var lasting = []string{
+	controlplanev1.ClusterImageSetMissingReason, controlplanev1.InfraTemplateMissingReason, controlplanev1.InvalidConfigurationReason,
+	controlplanev1.KubernetesVersionMismatchReason, controlplanev1.ManifestsMissingReason, controlplanev1.PullSecretMissingReason,
+	controlplanev1.RegistryUnavailableReason, controlplanev1.ReleaseImageNotFoundReason,
+}
+
+// stepFailed returns the condition after a step that failed. A recorded problem stays: a single failed request does not end it.
+func (v *View) stepFailed() metav1.Condition {
+	const t = controlplanev1.InstalledCondition
+	if recorded := conditions.Get(v.ControlPlane, t); recorded != nil && slices.Contains(lasting, recorded.Reason) {
+		problem, _, _ := strings.Cut(recorded.Message, "; "+failedStep)
+		return condition.False(t, recorded.Reason, bound.FitBefore(problem, "; "+failedStep)+"; "+failedStep)
+	}
+	return condition.False(t, controlplanev1.WaitingForAssistedServiceReason, failedStep)
 }
 
 // Unanswered returns the time since which assisted-service has not answered for an AgentClusterInstall, zero
@@ -186,15 +205,17 @@ func (v *View) pending() metav1.Condition {
 	if last != nil && last.Status == corev1.ConditionTrue || v.anyHost(preparingFailedStates) {
 		return v.preparationFailed()
 	}
+	validated := installCondition(v.Install, hiveext.ClusterValidatedCondition)
+	invalid := validated != nil && validated.Status == corev1.ConditionFalse
 	wanted := int(v.Replicas() + v.WorkerReplicas())
-	if len(v.Agents) < wanted {
+	if len(v.Agents) < wanted && !(invalid && v.reported(controlplanev1.ValidationFailedReason)) {
 		return v.withMissingWorkers(v.waitingForHosts(fmt.Sprintf("hosts bound to the cluster: %d of %d", len(v.Agents), wanted)))
 	}
 	if v.failedToPrepare() != nil {
 		return v.preparationFailed()
 	}
-	if c := installCondition(v.Install, hiveext.ClusterValidatedCondition); c != nil && c.Status == corev1.ConditionFalse {
-		return v.validationFailed(c.Message)
+	if invalid {
+		return v.validationFailed(validated.Message)
 	}
 	if c := installCondition(v.Install, hiveext.ClusterCompletedCondition); c != nil && c.Reason == hiveext.ClusterInstallationOnHoldReason {
 		if v.ClusterDeleting() {
@@ -232,11 +253,15 @@ func (v *View) preparationFailed() metav1.Condition {
 // failedToPrepare returns the condition that was reported when a preparation failed. It stays while assisted-service
 // tries again, over and over, until a preparation succeeds.
 func (v *View) failedToPrepare() *metav1.Condition {
-	if before := conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition); before != nil &&
-		before.Reason == controlplanev1.PreparationFailedReason {
-		return before
+	if v.reported(controlplanev1.PreparationFailedReason) {
+		return conditions.Get(v.ControlPlane, controlplanev1.InstalledCondition)
 	}
 	return nil
+}
+
+// reported reports whether the condition was last written with a reason.
+func (v *View) reported(reason string) bool {
+	return conditions.GetReason(v.ControlPlane, controlplanev1.InstalledCondition) == reason
 }
 
 // The texts before the links of a message.

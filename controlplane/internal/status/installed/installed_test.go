@@ -1,7 +1,9 @@
 package installed
 
 import (
+	"errors"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
@@ -130,4 +132,48 @@ func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
 	g.Expect(reported("installing").Reason).To(Equal(controlplanev1.InstallingReason), "the preparation succeeded")
 	s.Agents = s.Agents[:2]
 	g.Expect(reported("insufficient").Reason).To(Equal(controlplanev1.WaitingForHostsReason), "a host was removed")
+}
+
+func TestFailingValidationStaysAProblemWhenAHostIsAdded(t *testing.T) {
+	g := NewWithT(t)
+	s := factsOf(nil)
+	s.Agents = []aiv1beta1.Agent{agentIn("m9", "insufficient", "no NTP"), agentIn("m1", "known", "")}
+	invalid := hivev1.ClusterInstallCondition{
+		Type: hiveext.ClusterValidatedCondition, Status: corev1.ConditionFalse, Reason: "ValidationsFailing", Message: "ntp",
+	}
+	reported := func(install *hiveext.AgentClusterInstall) string {
+		s.Install, s.Progress = install, assisted.Observe(install)
+		v := viewOf(s)
+		v.Now = time.Now()
+		return v.Condition().Reason
+	}
+	g.Expect(reported(installOf("insufficient", invalid))).To(Equal(controlplanev1.WaitingForHostsReason), "two of three hosts")
+	s.ControlPlane.Status.Conditions = []metav1.Condition{
+		condition.False(controlplanev1.InstalledCondition, controlplanev1.ValidationFailedReason, "ntp"),
+	}
+	g.Expect(reported(installOf("insufficient", invalid))).To(Equal(controlplanev1.ValidationFailedReason))
+	s.Agents = append(s.Agents, agentIn("m2", "insufficient", ""))
+	s.Agents[2].CreationTimestamp = metav1.Now()
+	g.Expect(reported(installOf("insufficient", invalid))).To(Equal(controlplanev1.ValidationFailedReason), "a new host")
+	g.Expect(reported(installOf("ready"))).To(Equal(controlplanev1.WaitingForHostsReason), "the validations pass")
+}
+
+func TestFailedStepEndsNoProblem(t *testing.T) {
+	g := NewWithT(t)
+	s := factsOf(nil)
+	failed := func() metav1.Condition {
+		v := viewOf(s)
+		v.Failure = errors.New("connection refused")
+		c := v.Condition()
+		s.ControlPlane.Status.Conditions = []metav1.Condition{c}
+		return c
+	}
+	g.Expect(failed()).To(And(HaveField("Reason", controlplanev1.WaitingForAssistedServiceReason), HaveField("Message", failedStep)))
+	s.ControlPlane.Status.Conditions = []metav1.Condition{
+		condition.False(controlplanev1.InstalledCondition, controlplanev1.PullSecretMissingReason, "Secret pull does not exist"),
+	}
+	first := failed()
+	g.Expect(first.Reason).To(Equal(controlplanev1.PullSecretMissingReason))
+	g.Expect(first.Message).To(Equal("Secret pull does not exist; " + failedStep))
+	g.Expect(failed()).To(Equal(first), "the message does not grow")
 }

@@ -18,7 +18,7 @@ const validationTime = 5 * time.Minute
 // validationFailed returns the condition for failing validations. They are a wait for hosts until validationTime has passed.
 func (v *View) validationFailed(message string) metav1.Condition {
 	reason := controlplanev1.ValidationFailedReason
-	if v.UntilValidationsCount() > 0 {
+	if v.UntilValidationsCount() > 0 && !v.reported(reason) { // another host does not end the problem
 		reason = controlplanev1.WaitingForHostsReason
 	}
 	return condition.False(controlplanev1.InstalledCondition, reason, v.ofHosts(message, failingStates))

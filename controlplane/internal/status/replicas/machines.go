@@ -24,6 +24,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/versioning"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/versions"
 )
@@ -113,8 +114,11 @@ func (v *View) UpToDate() metav1.Condition {
 	if message := v.kubernetesMismatch(); message != "" {
 		return condition.False(t, controlplanev1.KubernetesVersionMismatchReason, message)
 	}
-	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	upgrade := rollout.Progress(v.Facts)
+	if recorded := v.lastKnown(t, upgrade); recorded != nil {
+		return *recorded
+	}
+	c := v.aggregate(clusterv1.MachineUpToDateCondition, t)
 	if upgrade == "" && versioning.AwaitsRelease(v.Facts) {
 		upgrade = fmt.Sprintf("release %s is not requested from the cluster yet", v.ControlPlane.Spec.DistributionVersion)
 	}
@@ -213,18 +217,32 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 	return *c
 }
 
-// RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date. While a blocker prevents the
-// request of a release, nothing is rolled out.
+// lastKnown returns the recorded condition if it is False, and a release waits while the cluster cannot be read. Nothing then
+// shows whether the blocker of the upgrade has ended.
+func (v *View) lastKnown(conditionType, upgrade string) *metav1.Condition {
+	readable := v.Workload.Connected && v.Workload.UnreadSince.IsZero()
+	recorded := conditions.Get(v.ControlPlane, conditionType)
+	if readable || upgrade != "" || !versioning.AwaitsRelease(v.Facts) || recorded == nil || recorded.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return recorded
+}
+
+// RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date. While no release is
+// requested from the cluster, nothing is rolled out.
 func (v *View) RollingOut() metav1.Condition {
 	const t = controlplanev1.RollingOutCondition
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
 	blocked := v.Found.Blocked(tasks.Upgrade)
-	switch {
-	case len(outdated) == 0 && upgrade == "" && !versioning.AwaitsRelease(v.Facts):
+	requested := upgrade != "" || v.Workload.Rollout != nil && v.Workload.Rollout.Pending
+	switch awaits := versioning.AwaitsRelease(v.Facts); {
+	case len(outdated) == 0 && upgrade == "" && !awaits:
 		return rollout.Finished(v.Facts)
-	case upgrade == "" && blocked != nil && blocked.Reason != controlplanev1.UpgradeInProgressReason:
-		return rollout.NotBegun(v.Facts)
+	case v.lastKnown(t, upgrade) != nil:
+		return *v.lastKnown(t, upgrade)
+	case !requested && (awaits || blocked != nil):
+		return rollout.NotBegun(v.Facts, v.elsewhere(blocked))
 	}
 	c := condition.True(t, cmp.Or(rollout.PoolReason(v.Facts), clusterv1.RollingOutReason))
 	parts := []string{upgrade}
@@ -233,7 +251,7 @@ func (v *View) RollingOut() metav1.Condition {
 		parts = append(parts, "failing: "+r.Failing)
 	}
 	if blocked != nil {
-		parts = append(parts, "see the condition "+controlplanev1.MachinesUpToDateCondition)
+		parts = append(parts, v.elsewhere(blocked))
 	}
 	parts = append(parts, rollout.WaitingPools(v.Facts))
 	if len(outdated) > 0 {
@@ -241,6 +259,15 @@ func (v *View) RollingOut() metav1.Condition {
 	}
 	c.Message = strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
 	return c
+}
+
+// elsewhere refers to the condition MachinesUpToDate for a blocker of the upgrade, or repeats the blocker if that condition
+// reports another problem.
+func (v *View) elsewhere(blocked *findings.Outcome) string {
+	if blocked != nil && v.UpToDate().Reason != blocked.Reason {
+		return blocked.Message
+	}
+	return "see the condition " + controlplanev1.MachinesUpToDateCondition
 }
 
 // ScalingUp returns the condition ScalingUp.

@@ -166,11 +166,10 @@ func poolText(f *facts.Facts, pool *workload.Pool) string {
 	return ""
 }
 
-// NotBegun returns the condition of a control plane whose requested release is not rolled out, because MachinesUpToDate
-// reports a blocker. The message also names pools that block an upgrade.
-func NotBegun(f *facts.Facts) metav1.Condition {
-	message := "release " + f.ControlPlane.Spec.DistributionVersion + " is not rolled out: see the condition " +
-		controlplanev1.MachinesUpToDateCondition
+// NotBegun returns the condition of a control plane whose requested release is not rolled out. cause is the blocker, or
+// refers to it. The message also names pools that block an upgrade.
+func NotBegun(f *facts.Facts, cause string) metav1.Condition {
+	message := "release " + f.ControlPlane.Spec.DistributionVersion + " is not rolled out: " + cause
 	if pools := WaitingPools(f); pools != "" {
 		message += "; " + pools
 	}
