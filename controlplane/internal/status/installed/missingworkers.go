@@ -25,7 +25,8 @@ const (
 func (v *View) withMissingWorkers(c metav1.Condition) metav1.Condition {
 	var missing []string
 	for _, of := range v.MissingWorkers {
-		overdue := !of.Since.IsZero() && v.Now.Sub(of.Since) >= creationTime
+		// Only the process remembers the beginning: after a restart, a reported problem stays one.
+		overdue := !of.Since.IsZero() && (v.Now.Sub(of.Since) >= creationTime || v.reported(controlplanev1.WorkersNotCreatedReason))
 		if of.Blocker == "" && !overdue {
 			continue
 		}

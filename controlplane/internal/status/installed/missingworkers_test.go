@@ -60,3 +60,18 @@ func TestMissingWorkersBecomeAProblem(t *testing.T) {
 		})
 	}
 }
+
+func TestMissingWorkersStayAProblemAfterARestart(t *testing.T) {
+	g := NewWithT(t)
+	s := factsOf(nil)
+	v := &View{Facts: s, Now: time.Unix(100_000, 0)}
+	wait := metav1.Condition{Type: controlplanev1.InstalledCondition, Reason: controlplanev1.WaitingForHostsReason, Message: "3 of 5"}
+	s.MissingWorkers = []workers.Missing{{Owner: "MachineDeployment w", Count: 2, Since: v.Now}}
+	g.Expect(v.withMissingWorkers(wait).Reason).To(Equal(controlplanev1.WaitingForHostsReason))
+	s.ControlPlane.Status.Conditions = []metav1.Condition{
+		{Type: controlplanev1.InstalledCondition, Reason: controlplanev1.WorkersNotCreatedReason},
+	}
+	g.Expect(v.withMissingWorkers(wait).Reason).To(Equal(controlplanev1.WorkersNotCreatedReason))
+	s.MissingWorkers = nil
+	g.Expect(v.withMissingWorkers(wait).Reason).To(Equal(controlplanev1.WaitingForHostsReason), "Cluster API has created them")
+}
