@@ -47,6 +47,8 @@ var foreignFlags = map[string]string{
 	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
 	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
 	"--timeout": "kubectl", "--all": "kubectl",
+	"--architecture": "kubectl plugin", "--repository": "kubectl plugin", "--registry-ca-file": "kubectl plugin",
+	"--pull-secret-file": "kubectl plugin", "--pull-secret": "kubectl plugin",
 }
 
 var flagSpan = regexp.MustCompile(`^(--[a-z][a-z0-9-]*)(?:[= ].*)?$`)
