@@ -32,7 +32,7 @@ const (
 	// installTimeout is the timeout of an installation. A wait ends with its condition, so a timeout of ten
 	// times the usual duration costs nothing. It prevents failures on slow or busy machines. Cluster API core
 	// alone takes up to 30 s to connect.
-	installTimeout = 10 * time.Minute
+	installTimeout = 20 * time.Minute
 	// deleteTimeout is the timeout of a deletion: CAPM3 takes up to 30 s to notice that the last machine is
 	// deleted.
 	deleteTimeout = 8 * time.Minute
