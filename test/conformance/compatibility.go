@@ -92,14 +92,14 @@ func reported(path string, results []validations.ComparisonResult) []string {
 	return all
 }
 
-// loosened removes from two schemas the differences that refuse nothing new, or that are compared here: all CEL
-// rules, and a pattern that was removed. It returns the new CEL rules that may refuse former objects. A rule
+// loosened removes from two schemas the differences that refuse nothing new, or that are compared here. These are all CEL
+// rules, and a pattern that was removed or is a CEL rule now. It returns the new CEL rules that may refuse former objects. A rule
 // about a new field is not among them.
 func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []string {
 	var found []string
 	for _, rule := range now.XValidations {
 		was := slices.ContainsFunc(before.XValidations, func(old apiextensionsv1.ValidationRule) bool { return old.Rule == rule.Rule })
-		if !was && !isAbout(rule.Rule, newFields(before, now)) {
+		if !was && !isPattern(rule.Rule, before) && !isAbout(rule.Rule, newFields(before, now)) {
 			found = append(found, fmt.Sprintf("%s x-kubernetes-validations: new rule: %s", path, rule.Message))
 		}
 	}
@@ -116,7 +116,37 @@ func loosened(path string, before, now *apiextensionsv1.JSONSchemaProps) []strin
 	if before.Items != nil && before.Items.Schema != nil && now.Items != nil && now.Items.Schema != nil {
 		found = append(found, loosened(path+"[]", before.Items.Schema, now.Items.Schema)...)
 	}
+	if valueSchema(before.AdditionalProperties) != nil && valueSchema(now.AdditionalProperties) != nil {
+		found = append(found, loosened(path+"[*]", before.AdditionalProperties.Schema, now.AdditionalProperties.Schema)...)
+	}
 	return found
+}
+
+// valueSchema returns the schema of the values of a map; nil without one.
+func valueSchema(values *apiextensionsv1.JSONSchemaPropsOrBool) *apiextensionsv1.JSONSchemaProps {
+	if values == nil {
+		return nil
+	}
+	return values.Schema
+}
+
+// matches is a CEL rule that requires a pattern, of a value or of each item of a list.
+var matches = regexp.MustCompile(`^self\.(all\(\w+, \w+\.)?matches\('(.*)'\)\)?$`)
+
+// isPattern reports whether a CEL rule requires the pattern that the schema or its items had before. Other than a pattern, a
+// rule has a message of its own.
+func isPattern(rule string, before *apiextensionsv1.JSONSchemaProps) bool {
+	found := matches.FindStringSubmatch(rule)
+	if found == nil {
+		return false
+	}
+	pattern := before.Pattern
+	if found[1] != "" && before.Items != nil && before.Items.Schema != nil {
+		pattern = before.Items.Schema.Pattern
+	}
+	// CEL escapes backslashes and quotation marks. A class of one character needs no backslash.
+	required := strings.NewReplacer(`\\`, `\`, `\x22`, `"`, `[.]`, `\.`).Replace(found[2])
+	return required == strings.ReplaceAll(pattern, "[.]", `\.`)
 }
 
 // newFields returns the names of new fields of a schema, at any depth.

@@ -12,14 +12,17 @@ import (
 func changeable() *apiextensionsv1.CustomResourceDefinition {
 	type fields = map[string]apiextensionsv1.JSONSchemaProps
 	name := apiextensionsv1.JSONSchemaProps{
-		Type: "string", Pattern: "^[a-z]*$", MaxLength: ptr.To[int64](20),
+		Type: "string", Pattern: `^[a-z\s.\."]*$`, MaxLength: ptr.To[int64](20),
 		Enum: []apiextensionsv1.JSON{{Raw: []byte(`"a"`)}, {Raw: []byte(`"b"`)}},
 	}
+	lower := apiextensionsv1.JSONSchemaProps{Type: "string", Pattern: "^[a-z]*$"}
 	item := apiextensionsv1.JSONSchemaProps{Type: "object", Properties: fields{"name": name}}
 	spec := apiextensionsv1.JSONSchemaProps{
 		Type: "object", Required: []string{"list"},
 		Properties: fields{
 			"list":   {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: &item}},
+			"names":  {Type: "array", Items: &apiextensionsv1.JSONSchemaPropsOrArray{Schema: lower.DeepCopy()}},
+			"labels": {Type: "object", AdditionalProperties: &apiextensionsv1.JSONSchemaPropsOrBool{Allows: true, Schema: lower.DeepCopy()}},
 			"number": {Type: "integer", Maximum: ptr.To(5.0)},
 		},
 		XValidations: apiextensionsv1.ValidationRules{{Rule: "self.number > 1", Message: "number must be greater than 1"}},
@@ -66,6 +69,10 @@ func TestIncompatibleChangesAreReported(t *testing.T) {
 			spec.XValidations = append(spec.XValidations, apiextensionsv1.ValidationRule{Rule: rule, Message: "the new rule"})
 		})
 	}
+	asRule := func(p *props, pattern string) {
+		p.Pattern = ""
+		p.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.matches('" + pattern + "')", Message: "name must be lower-case"}}
+	}
 	for what, tc := range map[string]struct {
 		change func(*apiextensionsv1.CustomResourceDefinition)
 		found  string // empty: nothing
@@ -89,10 +96,23 @@ func TestIncompatibleChangesAreReported(t *testing.T) {
 			number(func(p *props) { p.Default = &apiextensionsv1.JSON{Raw: []byte("2")} }),
 			"^.spec.number default: default added",
 		},
-		"fewer values":                   {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
-		"more values":                    {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
-		"another pattern":                {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
-		"a pattern is removed":           {change: name(func(p *props) { p.Pattern = "" })},
+		"fewer values":         {name(func(p *props) { p.Enum = p.Enum[:1] }), "enum: allowed enum values removed"},
+		"more values":          {change: name(func(p *props) { p.Enum = append(p.Enum, apiextensionsv1.JSON{Raw: []byte(`"c"`)}) })},
+		"another pattern":      {name(func(p *props) { p.Pattern = "^[a-f]*$" }), "unhandled: unhandled changes found"},
+		"a pattern is removed": {change: name(func(p *props) { p.Pattern = "" })},
+		"a pattern is a rule":  {change: name(func(p *props) { asRule(p, `^[a-z\\s.[.]\x22]*$`) })},
+		"a pattern of items is a rule of the list": {change: inSpec(func(spec *props) {
+			spec.Properties["names"].Items.Schema.Pattern = ""
+			list := spec.Properties["names"]
+			list.XValidations = apiextensionsv1.ValidationRules{{Rule: "self.all(n, n.matches('^[a-z]*$'))"}}
+			spec.Properties["names"] = list
+		})},
+		"a pattern of values is a rule": {change: inSpec(func(spec *props) {
+			asRule(spec.Properties["labels"].AdditionalProperties.Schema, "^[a-z]*$")
+		})},
+		"a rule with another pattern": {
+			name(func(p *props) { asRule(p, "^[a-f]*$") }), "new rule: name must be lower-case",
+		},
 		"another description":            {change: name(func(p *props) { p.Description = "name of it" })},
 		"shorter":                        {name(func(p *props) { p.MaxLength = ptr.To[int64](19) }), "maxLength: maximum decreased"},
 		"a rule about an existing field": {rule("self.number < 4"), "v1beta1 .spec x-kubernetes-validations: new rule: the new rule"},

@@ -123,6 +123,7 @@ func ours(clusterctl string) *conformance.Provider {
 			".spec.config.baseDomain",                                                    // assisted-service refused all others
 			"new rule: template may contain text and the variables",                      // a condition refused all others
 			"new rule: agentLabels of agent-install.openshift.io are reserved",           // assisted-service overwrote such a label
+			".hostRequirements.min",                                                      // takes numbers of bytes, too
 			// Release and Kubernetes version are two fields since before the first release.
 			"distributionVersion", ".spec.version", "kubernetesVersion", ".status.upgrade",
 		},
