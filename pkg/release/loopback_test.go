@@ -2,10 +2,8 @@ package release
 
 import (
 	"encoding/pem"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,29 +71,4 @@ func TestRegistryDoesNotLeadToLoopbackByItsTokenServer(t *testing.T) {
 	_, _, err := resolveFrom(t, NewResolver(NewTransport(registry), clock.RealClock{}), image, sources, Credentials{})
 	g.Expect(err).To(MatchError(ContainSubstring(registry + refusal)))
 	g.Expect(reached.Load()).To(BeFalse())
-}
-
-// A proxy may run in the Pod of the manager.
-func TestProxyMayHaveALoopbackAddress(t *testing.T) {
-	g := NewWithT(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	g.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { _ = listener.Close() })
-	address := listener.Addr().String()
-	d := &dialer{proxy: func(*http.Request) (*url.URL, error) { return &url.URL{Scheme: "http", Host: address}, nil }}
-	conn, err := d.DialContext(t.Context(), "tcp", address)
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(conn.Close()).To(Succeed())
-
-	d.proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	_, err = d.DialContext(t.Context(), "tcp", address)
-	g.Expect(err).To(MatchError(errLoopback))
-	for text, want := range map[string]string{
-		"http://p": "p:80", "https://p": "p:443", "socks5://p": "p:1080",
-		"http://[::1]:3128": "[::1]:3128",
-	} {
-		proxy, err := url.Parse(text)
-		g.Expect(err).NotTo(HaveOccurred())
-		g.Expect(dialed(proxy)).To(Equal(want))
-	}
 }

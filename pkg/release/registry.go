@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/dial"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure/lookup"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reach"
 )
@@ -59,8 +61,21 @@ func NewTransport(registries ...string) http.RoundTripper {
 	if !ok {
 		return remote.DefaultTransport
 	}
-	own.DialContext = (&dialer{registries: registries, proxy: own.Proxy}).DialContext
+	own.DialContext = (&dial.Dialer{Refuse: refuseLoopback, Allowed: registries, Proxy: own.Proxy, Timeout: attemptTimeout}).DialContext
 	return own
+}
+
+// errLoopback reports that a connection to a loopback address was refused.
+var errLoopback = errors.New("loopback addresses are refused")
+
+// refuseLoopback refuses the addresses of the manager's Pod. The registries.conf of a tenant, DNS entries, redirects and
+// token servers of a registry could name such an address. The conditions would then show the tenant which ports of the Pod
+// are open.
+func refuseLoopback(ip netip.Addr) error {
+	if dial.IsLoopback(ip) {
+		return errLoopback
+	}
+	return nil
 }
 
 // NewUserTransport returns the transport of go-containerregistry with limits. It honors the proxy variables of the
