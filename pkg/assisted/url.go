@@ -76,11 +76,16 @@ const maxRedactedBytes = 64 << 10
 // tokens and keys. Use it for all foreign messages (assisted-service, the API server, admission webhooks)
 // that reach conditions, events, logs or errors. It also shortens the message, see bound.Cause.
 func RedactURLs(message string) string {
-	message = message[:min(len(message), maxRedactedBytes)]
-	message = urlPattern.ReplaceAllStringFunc(message, redactURL)
-	message = authorizationPattern.ReplaceAllString(message, "$1 ...")
-	message = tokenPattern.ReplaceAllString(message, "...")
-	return bound.Cause(credentialPattern.ReplaceAllString(message, "$1=..."))
+	text := RedactText(message[:min(len(message), maxRedactedBytes)])
+	return bound.Cause(credentialPattern.ReplaceAllString(text, "$1=..."))
+}
+
+// RedactText removes URLs and tokens from a text of any length, and does not shorten the text. It leaves keys with
+// their values to package redact of the plugin, which finds more of them.
+func RedactText(text string) string {
+	text = urlPattern.ReplaceAllStringFunc(text, redactURL)
+	text = authorizationPattern.ReplaceAllString(text, "$1 ...")
+	return tokenPattern.ReplaceAllString(text, "...")
 }
 
 // hostEnd are the characters that end a host with its port, also if a text follows the URL without a space.
