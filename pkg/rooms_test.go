@@ -70,7 +70,7 @@ var (
 )
 
 // pureInPlugin are the packages without side effects of the kubectl plugin, which is another module.
-var pureInPlugin = sets.New(plugin+"/judge", plugin+"/report", plugin+"/snapshot")
+var pureInPlugin = sets.New(plugin+"/judge", plugin+"/page", plugin+"/redact", plugin+"/report", plugin+"/snapshot")
 
 // TestPureRoomsReachNoClientOfOurs also checks indirect imports, which the linter does not. It ignores
 // foreign packages: those of assisted-service's and Hive's API import controller-runtime.

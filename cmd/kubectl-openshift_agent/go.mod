@@ -9,10 +9,13 @@ require (
 	github.com/blang/semver/v4 v4.0.0
 	github.com/go-logr/logr v1.4.4
 	github.com/google/go-containerregistry v0.20.6
+	github.com/metal3-io/baremetal-operator/apis v0.12.1
 	github.com/onsi/gomega v1.42.1
 	github.com/openshift-agent/cluster-api-provider-openshift-agent v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api v0.1.0
 	github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api v0.1.0
+	github.com/openshift/assisted-service/api v0.0.0-20251130091629-4096daea4c14
+	github.com/openshift/hive/apis v0.0.0-20231220215202-ad99b9e52d27
 	github.com/spf13/cobra v1.10.2
 	golang.org/x/term v0.46.0
 	k8s.io/api v0.36.3
@@ -52,7 +55,6 @@ require (
 	github.com/klauspost/compress v1.20.2 // indirect
 	github.com/liggitt/tabwriter v0.0.0-20181228230101-89fcab3d43de // indirect
 	github.com/mailru/easyjson v0.7.7 // indirect
-	github.com/metal3-io/baremetal-operator/apis v0.12.1 // indirect
 	github.com/mitchellh/go-homedir v1.1.0 // indirect
 	github.com/moby/term v0.5.0 // indirect
 	github.com/modern-go/concurrent v0.0.0-20180306012644-bacd9c7ef1dd // indirect
@@ -62,9 +64,7 @@ require (
 	github.com/opencontainers/go-digest v1.0.0 // indirect
 	github.com/opencontainers/image-spec v1.1.1 // indirect
 	github.com/openshift/api v0.0.0-20260317165824-54a3998d81eb // indirect
-	github.com/openshift/assisted-service/api v0.0.0-20251130091629-4096daea4c14 // indirect
 	github.com/openshift/custom-resource-status v1.1.3-0.20220503160415-f2fdb4999d87 // indirect
-	github.com/openshift/hive/apis v0.0.0-20231220215202-ad99b9e52d27 // indirect
 	github.com/peterbourgon/diskv v2.0.1+incompatible // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/sirupsen/logrus v1.9.3 // indirect

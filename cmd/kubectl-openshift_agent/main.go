@@ -1,7 +1,8 @@
 // Command kubectl-openshift_agent is the kubectl plugin of the providers: kubectl openshift-agent. It shows the clusters
 // of a management cluster and names the first cause of a problem. It waits for the end of an installation, an upgrade or a
-// deletion. It reads the Kubernetes version of a release from its image. It changes nothing in the management cluster, and
-// reads a Secret only for versions --pull-secret.
+// deletion. It reads the Kubernetes version of a release from its image. It writes what a person needs to analyze a
+// cluster to an archive. It changes nothing in the management cluster, and reads the content of a Secret only for versions
+// --pull-secret.
 package main
 
 import (

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
 
@@ -63,6 +64,10 @@ type hub struct {
 	reader.API
 	// namespace is that of the flags or of the context.
 	namespace string
+	// pods reads the logs of containers.
+	pods clientcorev1.PodsGetter
+	// local is true if the API server has a loopback address.
+	local bool
 }
 
 // maxResponse is the size of one response of the API server, in bytes. A page of 200 Agents takes about 10 MiB.
@@ -95,7 +100,11 @@ func connect(flags *genericclioptions.ConfigFlags) (*hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hub{API: api, namespace: namespace}, nil
+	pods, err := clientcorev1.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("cannot connect to the management cluster: %w", err)
+	}
+	return &hub{API: api, namespace: namespace, pods: pods, local: isLocal(config)}, nil
 }
 
 // plugin is what the commands have in common.
@@ -136,7 +145,7 @@ func (p *plugin) command() *cobra.Command {
 		Short: "Show and explain clusters of the OpenShift agent providers",
 		Long: "Show and explain clusters of the OpenShift agent providers.\n\n" +
 			"The commands read the objects of the management cluster with your rights. They change nothing.\n" +
-			"Only versions --pull-secret reads a Secret.",
+			"Only versions --pull-secret reads the content of a Secret.",
 		Version:       version,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName},
 		SilenceUsage:  true,
@@ -146,7 +155,8 @@ func (p *plugin) command() *cobra.Command {
 	root.SetOut(p.streams.Out)
 	root.SetErr(p.streams.ErrOut)
 	p.flags.AddFlags(root.PersistentFlags())
-	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand(), p.versionsCommand())
+	root.AddCommand(p.statusCommand(), p.whyCommand(), p.waitCommand(), p.hostsCommand(), p.versionsCommand(),
+		p.gatherCommand())
 	return root
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -341,6 +342,29 @@ func TestWatchWritesChanges(t *testing.T) {
 	w.Expect(w.out.String()).To(ContainSubstring("Ready"))
 }
 
+func TestSlowReadsOfAWatchAreRare(t *testing.T) {
+	var w *world
+	reads := atomic.Int32{}
+	slow := func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+		if _, isCluster := list.(*clusterv1.ClusterList); isCluster {
+			reads.Add(1)
+			w.clock.Step(10 * time.Second)
+		}
+		return c.List(ctx, list, o...)
+	}
+	w = newWorld(t, interceptor.Funcs{List: slow})
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int)
+	go func() { code <- w.run(ctx, "status", "-w") }()
+	w.Eventually(w.clock.HasWaiters).Should(BeTrue())
+	w.clock.Step(89 * time.Second)
+	w.Consistently(reads.Load).WithTimeout(200 * time.Millisecond).Should(BeEquivalentTo(1))
+	w.clock.Step(time.Second)
+	w.Eventually(reads.Load).Should(BeEquivalentTo(2))
+	cancel()
+	w.Eventually(code).Should(Receive(Equal(exitDone)))
+}
+
 func TestInterruptedRequestOfAWatchIsNoError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	w := newWorld(t, interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
@@ -353,12 +377,33 @@ func TestInterruptedRequestOfAWatchIsNoError(t *testing.T) {
 
 func TestNamesAreCompleted(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
-	for _, args := range [][]string{{"__complete", "status", ""}, {"__complete", "why", ""}, {"__complete", "wait", ""}} {
+	for _, command := range []string{"status", "why", "wait", "gather"} {
+		args := []string{"__complete", command, ""}
 		w.Expect(w.run(t.Context(), args...)).To(Equal(exitDone))
 		w.Expect(w.out.String()).To(MatchRegexp(`(?m)^ha$`), "%v", args)
 	}
 	w.Expect(w.run(t.Context(), "__complete", "wait", "ha", "--for", "")).To(Equal(exitDone))
 	w.Expect(w.out.String()).To(HavePrefix("installed\nupgraded\ndeleted\n"))
+}
+
+func TestGatherWritesAnArchive(t *testing.T) {
+	w, file := newWorld(t, interceptor.Funcs{}), filepath.Join(t.TempDir(), "ha.tar.gz")
+	w.Expect(w.run(t.Context(), "gather", "ha", "--output", file)).To(Equal(exitDone), w.err.String())
+	w.Expect(w.out.String()).To(Equal(file + "\n"))
+	w.Expect(file).To(BeARegularFile())
+	w.Expect(w.run(t.Context(), "gather", "ha", "--output", file)).To(Equal(exitError))
+	w.Expect(w.err.String()).To(ContainSubstring("Name another file with --output"))
+}
+
+func TestErrorsOfGather(t *testing.T) {
+	w := newWorld(t, interceptor.Funcs{})
+	for _, flag := range []string{"--timeout=0s", "--since=-1h", "--log-bytes=0", "--log-bytes=1000000000", "--assisted-service-ca=/none"} {
+		file := filepath.Join(t.TempDir(), "ha.tar.gz")
+		w.Expect(w.run(t.Context(), "gather", "ha", flag, "--output", file)).To(Equal(exitError), flag)
+		w.Expect(file).NotTo(BeAnExistingFile())
+	}
+	w.Expect(w.run(t.Context(), "gather", "none", "--output", filepath.Join(t.TempDir(), "none.tar.gz"))).To(Equal(exitError))
+	w.Expect(w.err.String()).To(ContainSubstring("cannot read Cluster lab/none"))
 }
 
 func TestHelpNamesTheCommandOfTheUser(t *testing.T) {

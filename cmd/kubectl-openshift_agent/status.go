@@ -13,8 +13,12 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
 )
 
-// interval is the time between two reads of a watch or a wait.
+// interval is the shortest time between two reads of a watch or a wait.
 const interval = 3 * time.Second
+
+// nextRead returns the time from a read to the next. A watch occupies the API server for at most a tenth of the time, however
+// many clusters a hub has.
+func nextRead(duration time.Duration) time.Duration { return max(interval, 9*duration) }
 
 // clearScreen moves the cursor to the top of a terminal and clears everything below.
 const clearScreen = "\x1b[H\x1b[J"
@@ -88,11 +92,10 @@ func (p *plugin) watch(ctx context.Context, show func(io.Writer) error) error {
 	if p.terminal != nil {
 		separator, screen = clearScreen, p.terminal
 	}
-	ticker := p.clock.NewTicker(interval)
-	defer ticker.Stop()
 	var shown []byte
 	for {
 		var text bytes.Buffer
+		start := p.clock.Now()
 		if err := show(&text); err != nil {
 			return ignoreInterrupt(ctx, err)
 		}
@@ -105,10 +108,12 @@ func (p *plugin) watch(ctx context.Context, show func(io.Writer) error) error {
 				return err
 			}
 		}
+		timer := p.clock.NewTimer(nextRead(p.clock.Since(start)))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return nil
-		case <-ticker.C():
+		case <-timer.C():
 		}
 	}
 }

@@ -47,7 +47,9 @@ var foreignFlags = map[string]string{
 	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
 	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
 	"--timeout": "kubectl", "--all": "kubectl",
-	"--architecture": "kubectl plugin", "--repository": "kubectl plugin", "--registry-ca-file": "kubectl plugin",
+	"--output": "kubectl plugin", "--since": "kubectl plugin", "--log-bytes": "kubectl plugin",
+	"--assisted-service-ca": "kubectl plugin",
+	"--architecture":        "kubectl plugin", "--repository": "kubectl plugin", "--registry-ca-file": "kubectl plugin",
 	"--pull-secret-file": "kubectl plugin", "--pull-secret": "kubectl plugin",
 }
 

@@ -192,15 +192,16 @@ func refers(c *metav1.Condition) bool {
 	return strings.HasSuffix(c.Message, "see the condition "+controlplanev1.InstalledCondition)
 }
 
-// unmet returns whether a condition exists and does not have its healthy status.
-func unmet(c *metav1.Condition) bool {
+// Unmet reports whether a condition exists and does not have its healthy status.
+func Unmet(c *metav1.Condition) bool {
 	return c != nil && (c.Status == metav1.ConditionTrue) == slices.Contains(negative, c.Type)
 }
 
 // negative are the conditions whose healthy status is False.
 var negative = []string{
 	clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RollingOutCondition, clusterv1.ScalingUpCondition,
-	clusterv1.ScalingDownCondition, clusterv1.RemediatingCondition, controlplanev1.HostsReleasingCondition,
+	clusterv1.ScalingDownCondition, clusterv1.RemediatingCondition, clusterv1.MachineUpdatingCondition,
+	controlplanev1.HostsReleasingCondition,
 }
 
 // stepStart returns when the step of a condition began: the last transition of the condition and of the conditions that
@@ -227,7 +228,7 @@ func stepStart(created metav1.Time, conditions []metav1.Condition, order []strin
 // cluster adds the causes that Cluster API reports of a Cluster and that no object of the providers repeats.
 func (j *judgment) cluster(object Object, c *clusterv1.Cluster) {
 	for _, kind := range []string{clusterv1.ClusterInfrastructureReadyCondition, clusterv1.ClusterTopologyReconciledCondition} {
-		if condition := meta.FindStatusCondition(c.Status.Conditions, kind); unmet(condition) {
+		if condition := meta.FindStatusCondition(c.Status.Conditions, kind); Unmet(condition) {
 			j.condition(object, condition, condition.LastTransitionTime)
 		}
 	}
@@ -280,7 +281,7 @@ func (j *judgment) controlPlane(cluster Object, c *snapshot.Cluster) {
 	installed := meta.IsStatusConditionTrue(cp.Status.Conditions, controlplanev1.InstalledCondition)
 	for _, kind := range stages {
 		condition := meta.FindStatusCondition(cp.Status.Conditions, kind)
-		if !unmet(condition) {
+		if !Unmet(condition) {
 			continue
 		}
 		since := condition.LastTransitionTime
@@ -300,7 +301,7 @@ func (j *judgment) controlPlane(cluster Object, c *snapshot.Cluster) {
 
 // paused adds that an object is paused, as by its annotation.
 func (j *judgment) paused(object Object, conditions []metav1.Condition) {
-	if c := meta.FindStatusCondition(conditions, clusterv1.PausedCondition); unmet(c) {
+	if c := meta.FindStatusCondition(conditions, clusterv1.PausedCondition); Unmet(c) {
 		j.add(Cause{State: Paused, Object: object, Condition: c.Type, Reason: c.Reason, Message: c.Message, Since: &c.LastTransitionTime})
 	}
 }
@@ -311,7 +312,7 @@ func (j *judgment) fallback(object Object, c *snapshot.Cluster) {
 	switch {
 	case condition == nil:
 		j.add(Cause{State: Progressing, Object: object, Message: "Waiting for Cluster API to report the Cluster.", follows: true})
-	case unmet(condition):
+	case Unmet(condition):
 		j.add(Cause{
 			State: Progressing, Object: object, Condition: condition.Type, Reason: condition.Reason, Message: condition.Message,
 			Since: &condition.LastTransitionTime, follows: true,
@@ -336,7 +337,7 @@ func (j *judgment) deletion(object Object, c *snapshot.Cluster) {
 
 // deleting adds what the deletion of an object waits for.
 func (j *judgment) deleting(object Object, deleted *metav1.Time, conditions []metav1.Condition) {
-	if c := meta.FindStatusCondition(conditions, clusterv1.DeletingCondition); unmet(c) && deleted != nil {
+	if c := meta.FindStatusCondition(conditions, clusterv1.DeletingCondition); Unmet(c) && deleted != nil {
 		j.condition(object, c, *deleted)
 	}
 }
@@ -390,7 +391,7 @@ func (j *judgment) config(m *snapshot.Machine) {
 	conditions := m.Config.Status.Conditions
 	j.paused(object, conditions)
 	j.deleting(object, m.Config.DeletionTimestamp, conditions)
-	if c := meta.FindStatusCondition(conditions, bootstrapv1.HostAvailableCondition); unmet(c) {
+	if c := meta.FindStatusCondition(conditions, bootstrapv1.HostAvailableCondition); Unmet(c) {
 		j.condition(object, c, c.LastTransitionTime)
 	}
 	if !m.DeletionTimestamp.IsZero() {
@@ -414,7 +415,7 @@ func Stage(config *bootstrapv1.OpenshiftAssistedConfig) *metav1.Condition {
 		return ready
 	}
 	for _, kind := range hostStages {
-		if c := meta.FindStatusCondition(config.Status.Conditions, kind); unmet(c) {
+		if c := meta.FindStatusCondition(config.Status.Conditions, kind); Unmet(c) {
 			return c
 		}
 	}
@@ -436,7 +437,7 @@ func (j *judgment) node(object Object, m *snapshot.Machine) {
 		clusterv1.MachineHealthCheckSucceededCondition, controlplanev1.EtcdMemberHealthyCondition, clusterv1.MachineNodeHealthyCondition,
 	} {
 		c := meta.FindStatusCondition(m.Status.Conditions, kind)
-		if !unmet(c) || !joined || kind == controlplanev1.EtcdMemberHealthyCondition && c.Status == metav1.ConditionUnknown {
+		if !Unmet(c) || !joined || kind == controlplanev1.EtcdMemberHealthyCondition && c.Status == metav1.ConditionUnknown {
 			continue
 		}
 		j.condition(object, c, c.LastTransitionTime)

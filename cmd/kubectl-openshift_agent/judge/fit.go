@@ -70,7 +70,7 @@ func fitOf(w *snapshot.Waiting, hosts []*metal3.Host, claims []string) Fit {
 	if w.Config != nil {
 		wanted = w.Config.Spec.HostRequirements
 		if c := meta.FindStatusCondition(w.Config.Status.Conditions, bootstrapv1.HostAvailableCondition); c != nil {
-			f.Reported = &Reported{Available: !unmet(c), Reason: c.Reason, Message: c.Message}
+			f.Reported = &Reported{Available: !Unmet(c), Reason: c.Reason, Message: c.Message}
 		}
 	}
 	pool, err := choice.PoolOf(w.InfraMachine, hosts)

@@ -95,7 +95,7 @@ func towardUpgraded(c *snapshot.Cluster, cause *Cause) (Progress, *Cause) {
 	case cp.Status.DistributionVersion == cp.Spec.DistributionVersion && cp.Status.Upgrade.DistributionVersion == "" &&
 		meta.IsStatusConditionFalse(cp.Status.Conditions, controlplanev1.RollingOutCondition):
 		return Reached, cause
-	case unmet(upToDate) && slices.Contains(refusals, upToDate.Reason):
+	case Unmet(upToDate) && slices.Contains(refusals, upToDate.Reason):
 		j := judgment{now: c.Time}
 		object := Object{Kind: snapshot.KindControlPlane, Namespace: cp.Namespace, Name: cp.Name}
 		j.condition(object, upToDate, upToDate.LastTransitionTime)
