@@ -44,6 +44,12 @@ func TestStatusBoundsForeignTexts(t *testing.T) {
 			f.Progress = assisted.Observe(f.Install)
 			return viewOf(f)
 		}, "; events: https://svc/events?cluster_id=1"},
+		"200 hosts with long failures: the command stays": {func() *View {
+			f := factsOf(nil)
+			f.Install, f.Agents = installOf("error"), hosts()
+			f.Progress = assisted.Observe(f.Install)
+			return viewOf(f)
+		}, "; to analyze the failure, run kubectl openshift-agent gather "},
 		"200 operators": {func() *View {
 			f := factsOf(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 				cp.Status.Installation.Phase = controlplanev1.InstallationInstalled

@@ -264,10 +264,10 @@ func (v *View) reported(reason string) bool {
 	return conditions.GetReason(v.ControlPlane, controlplanev1.InstalledCondition) == reason
 }
 
-// The texts before the links of a message.
-const eventsLabel, logsLabel = "; events: ", "; logs: "
+// The texts before the links of a message, and before the command that collects everything about a failed installation.
+const eventsLabel, logsLabel, commandLabel = "; events: ", "; logs: ", "; to analyze the failure, run kubectl openshift-agent gather "
 
-// withURLs adds the links to the events and logs of assisted-service.
+// withURLs adds the links to the events and logs of assisted-service. After a failure it also adds the command.
 func (v *View) withURLs(message string) string {
 	links := ""
 	if v.Progress.EventsURL != "" {
@@ -276,13 +276,17 @@ func (v *View) withURLs(message string) string {
 	if v.Progress.LogsURL != "" {
 		links += logsLabel + v.Progress.LogsURL
 	}
+	if v.Phase == controlplanev1.InstallationFailed {
+		links += commandLabel + v.ClusterName() + " -n " + v.ControlPlane.Namespace
+	}
 	return bound.FitBefore(message, links) + links
 }
 
-// withoutURLs returns a message without the links that withURLs added.
+// withoutURLs returns a message without what withURLs added.
 func withoutURLs(message string) string {
 	message, _, _ = strings.Cut(message, eventsLabel)
 	message, _, _ = strings.Cut(message, logsLabel)
+	message, _, _ = strings.Cut(message, commandLabel)
 	return message
 }
 
