@@ -122,6 +122,10 @@ var _ = Describe("Samples", Ordered, Label("samples"), func() {
 	BeforeAll(func() { before = len(laboratory.Registry.Lookups()) })
 	clusters := samplesOf(installable(everySample))
 
+	It("are collected in archives without credentials", func(ctx SpecContext) {
+		expectGathered(ctx, clusters["sno"])
+	}, NodeTimeout(soon))
+
 	It("query the registry once for each release", func() {
 		seen := map[string]bool{}
 		for _, lookup := range laboratory.Registry.Lookups()[before:] {
