@@ -25,6 +25,20 @@ func (f *Findings[Task]) ProblemEvents(host string, before, after []metav1.Condi
 	}
 }
 
+// FirstOfReasons returns the conditions that report a problem, in their order. Of several conditions with the same reason it
+// returns the first.
+func FirstOfReasons(conditions []metav1.Condition, isProblem func(*metav1.Condition) bool) []metav1.Condition {
+	var found []metav1.Condition
+	for i := range conditions {
+		c := &conditions[i]
+		known := slices.ContainsFunc(found, func(f metav1.Condition) bool { return f.Reason == c.Reason })
+		if isProblem(c) && !known {
+			found = append(found, *c)
+		}
+	}
+	return found
+}
+
 // without returns the conditions whose reason no other condition has.
 func without(conditions, others []metav1.Condition) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(conditions), func(c metav1.Condition) bool {

@@ -3,6 +3,8 @@ package facts
 import (
 	"cmp"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 )
@@ -20,11 +22,9 @@ func (f *Facts) HostName(agent *aiv1beta1.Agent) string {
 	case f.InfraMachine == nil || f.HasBareMetalHost() || agent == nil:
 		return recorded
 	}
-	return cmp.Or(bound.Identifier(agent.Spec.Hostname, maxHostname), bound.Identifier(agent.Status.Inventory.Hostname, maxHostname), recorded)
+	const longest = validation.DNS1123SubdomainMaxLength
+	return cmp.Or(bound.Identifier(agent.Spec.Hostname, longest), bound.Identifier(agent.Status.Inventory.Hostname, longest), recorded)
 }
-
-// maxHostname is the length of the longest DNS name.
-const maxHostname = 253
 
 // NodeName returns the name of the Node of the Machine, or the recorded one; "" before the host has joined the cluster.
 func (f *Facts) NodeName() string {

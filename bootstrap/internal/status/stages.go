@@ -7,6 +7,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // stage is a condition with all its possible reasons. A reason of several conditions is listed with the first of
@@ -112,14 +113,9 @@ func PassedReason(condition string) string {
 // Problems returns the conditions that report a problem, in their order. Of several conditions with the same reason it
 // returns the first. Ready repeats another condition. While the config is being deleted, only the deletion matters.
 func Problems(conditions []metav1.Condition, deleting bool) []metav1.Condition {
-	var found []metav1.Condition
-	for _, c := range conditions {
-		known := slices.ContainsFunc(found, func(f metav1.Condition) bool { return f.Reason == c.Reason })
-		if isProblem(&c) && !known && deleting == (c.Type == bootstrapv1.DeletingCondition) {
-			found = append(found, c)
-		}
-	}
-	return found
+	return findings.FirstOfReasons(conditions, func(c *metav1.Condition) bool {
+		return isProblem(c) && deleting == (c.Type == bootstrapv1.DeletingCondition)
+	})
 }
 
 // lastingReasons are the deferrable reasons of problems: no host may be started, or the host may not be installed.

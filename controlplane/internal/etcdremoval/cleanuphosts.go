@@ -128,7 +128,7 @@ func (r *Remover) reportLeaving(
 func (r *Remover) cleanUpHost(
 	ctx context.Context, s *scope.Scope, situation *removal.Situation, left removal.ReleasedHost, state removal.HostState,
 ) error {
-	if !s.Workload.Connected || !s.Workload.UnreadSince.IsZero() {
+	if !s.Workload.Known() {
 		blocker := etcdgate.Disconnected(s)
 		if s.Workload.Connected {
 			blocker = decision.Watch(controlplanev1.HealthUnknownReason, "the Nodes of the cluster cannot be read, see the condition Available")

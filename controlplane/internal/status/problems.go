@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 )
 
 // importance lists the conditions in the order in which their problems matter. A condition that is missing here comes last.
@@ -24,15 +25,10 @@ var importance = []string{
 // Problems returns the conditions that report a problem, the most important one first. Of several conditions with the
 // same reason it returns the first. While the control plane is being deleted, only the deletion matters.
 func Problems(all []metav1.Condition, deleting bool) []metav1.Condition {
-	var found []metav1.Condition
 	sorted := slices.SortedStableFunc(slices.Values(all), func(a, b metav1.Condition) int { return cmp.Compare(rank(a.Type), rank(b.Type)) })
-	for _, c := range sorted {
-		known := slices.ContainsFunc(found, func(f metav1.Condition) bool { return f.Reason == c.Reason })
-		if IsProblem(&c) && !known && (!deleting || c.Type == controlplanev1.DeletingCondition) {
-			found = append(found, c)
-		}
-	}
-	return found
+	return findings.FirstOfReasons(sorted, func(c *metav1.Condition) bool {
+		return IsProblem(c) && (!deleting || c.Type == controlplanev1.DeletingCondition)
+	})
 }
 
 func rank(conditionType string) int {

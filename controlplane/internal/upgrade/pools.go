@@ -54,7 +54,7 @@ func pause(f *facts.Facts, wanted semver.Version) (*workload.PoolPause, *decisio
 // PoolsToResume returns the MachineConfigPools whose pause by this provider is over. A pool that the user resumed gives up its
 // marks: a later pause is that of the user.
 func PoolsToResume(f *facts.Facts) []string {
-	if !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() || !f.Workload.PoolsKnown {
+	if !f.Installed() || f.ClusterDeleting() || !f.Workload.Known() || !f.Workload.PoolsKnown {
 		return nil
 	}
 	var names []string

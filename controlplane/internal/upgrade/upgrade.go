@@ -25,7 +25,7 @@ import (
 // the cluster runs or is being upgraded to. A pending request that is not desired any more is the other case.
 func Due(f *facts.Facts) bool {
 	runs, known := versioning.Runs(f)
-	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Connected || !f.Workload.UnreadSince.IsZero() {
+	if !known || !f.Installed() || f.ClusterDeleting() || !f.Workload.Known() {
 		return false
 	}
 	return newer(f, runs) || pending(f)

@@ -94,6 +94,9 @@ type State struct {
 	Tokens sets.Set[types.UID]
 }
 
+// Known reports whether the API server of the cluster answers, and the state of the cluster could be read from it.
+func (s *State) Known() bool { return s.Connected && s.UnreadSince.IsZero() }
+
 // Kubernetes returns the Kubernetes version that all API servers run, with the hash of releases that have one. It
 // returns "" while they are being updated one after the other, or if it is unknown.
 //

@@ -41,7 +41,7 @@ func (v *View) GraceLeft() time.Duration {
 
 // Known reports whether the health of the cluster could be read. Unknown health does not count as
 // healthy.
-func (v *View) Known() bool { return v.Workload.Connected && v.Workload.UnreadSince.IsZero() }
+func (v *View) Known() bool { return v.Workload.Known() }
 
 // Healthy reports whether the health of the cluster could be read, and no component is unhealthy.
 func (v *View) Healthy() bool { return v.Known() && len(v.Workload.Unhealthy) == 0 }

@@ -220,12 +220,10 @@ func (v *View) aggregate(source, target string) metav1.Condition {
 // lastKnown returns the recorded condition if it is False, and a release waits while the cluster cannot be read. Nothing then
 // shows whether the blocker of the upgrade has ended.
 func (v *View) lastKnown(conditionType, upgrade string) *metav1.Condition {
-	readable := v.Workload.Connected && v.Workload.UnreadSince.IsZero()
-	recorded := conditions.Get(v.ControlPlane, conditionType)
-	if readable || upgrade != "" || !versioning.AwaitsRelease(v.Facts) || recorded == nil || recorded.Status != metav1.ConditionFalse {
+	if v.Workload.Known() || upgrade != "" || !versioning.AwaitsRelease(v.Facts) || !conditions.IsFalse(v.ControlPlane, conditionType) {
 		return nil
 	}
-	return recorded
+	return conditions.Get(v.ControlPlane, conditionType)
 }
 
 // RollingOut returns the condition RollingOut: an upgrade, or Machines that are not up to date. While no release is
@@ -235,12 +233,13 @@ func (v *View) RollingOut() metav1.Condition {
 	outdated := v.machinesThat(func(m *clusterv1.Machine) bool { return conditions.IsFalse(m, clusterv1.MachineUpToDateCondition) })
 	upgrade := rollout.Progress(v.Facts)
 	blocked := v.Found.Blocked(tasks.Upgrade)
+	last := v.lastKnown(t, upgrade)
 	requested := upgrade != "" || v.Workload.Rollout != nil && v.Workload.Rollout.Pending
 	switch awaits := versioning.AwaitsRelease(v.Facts); {
 	case len(outdated) == 0 && upgrade == "" && !awaits:
 		return rollout.Finished(v.Facts)
-	case v.lastKnown(t, upgrade) != nil:
-		return *v.lastKnown(t, upgrade)
+	case last != nil:
+		return *last
 	case !requested && (awaits || blocked != nil):
 		return rollout.NotBegun(v.Facts, v.elsewhere(blocked))
 	}
