@@ -57,6 +57,7 @@ var MachineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
 		facts.NodeAway(before) != facts.NodeAway(after) ||
 		workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
 		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // the reason MachinesWithoutOwner ends with an owner
+		before.Status.NodeRef != after.Status.NodeRef || // the version of a worker follows its kubelet
 		facts.WaitsForNode(before) != facts.WaitsForNode(after) || versioning.UpdatesInPlace(before) != versioning.UpdatesInPlace(after) ||
 		configReason(before) != configReason(after)
 })

@@ -116,6 +116,13 @@ func TestWorkerKeepsFieldsThatAreRead(t *testing.T) {
 	awaiting := trimMachine(whole)
 	g.Expect(facts.WaitsForNode(awaiting)).To(BeTrue(), "it has its bootstrap data, but no Node")
 	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: awaiting, ObjectNew: kept})).To(BeTrue(), "its Node is known now")
+
+	// Metal3 sets the provider ID before Cluster API finds the Node.
+	provided, found := trimMachine(whole), kept.DeepCopy()
+	provided.Spec.ProviderID, provided.Spec.InfrastructureRef.Kind = "metal3://m", metal3.MachineKind
+	found.Spec.ProviderID, found.Spec.InfrastructureRef = provided.Spec.ProviderID, provided.Spec.InfrastructureRef
+	g.Expect(facts.WaitsForNode(provided)).To(BeFalse())
+	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: provided, ObjectNew: found})).To(BeTrue(), "its kubelet is known now")
 }
 
 func TestPlannedWorkersKeepFieldsThatAreRead(t *testing.T) {
