@@ -30,14 +30,14 @@ func (b *Binder) Approve(ctx context.Context, s *scope.Scope) (bool, error) {
 	synced := assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition)
 	switch {
 	case synced.Status == corev1.ConditionFalse && synced.Reason == aiv1beta1.InputErrorReason:
-		return s.Blockf(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of Agent %s: %s", agent.Name,
+		return s.Blockf(stage, bootstrapv1.InvalidConfigurationReason, "assisted-service refuses the settings of %s: %s", s.DescribeHost(agent),
 			explained(assisted.RedactURLs(synced.Message))), nil
 	case agent.Status.DebugInfo.State != aiv1beta1.HostStatusKnown || synced.Status != corev1.ConditionTrue:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	case agent.Status.Role != s.Wanted.Role:
-		return s.Blockf(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give Agent %s the role %s",
-			agent.Name, s.Wanted.Role), nil
+		return s.Blockf(stage, bootstrapv1.WaitingForHostValidationReason, "waiting for assisted-service to give %s the role %s",
+			s.DescribeHost(agent), s.Wanted.Role), nil
 	}
 	if proceed, err := b.prerequisites.Confirm(ctx, s, stage); !proceed {
 		return proceed, err

@@ -70,11 +70,11 @@ func (b *Binder) Bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	agent := s.Agent
 	if ref := agent.Spec.ClusterDeploymentName; ref != nil && (ref.Name != s.Deployment.Name || ref.Namespace != s.Deployment.Namespace) {
 		return s.Blockf(stage, bootstrapv1.HostRefusedReason,
-			"Agent %s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the "+
+			"%s belongs to %s. If that cluster uses the server, neither unbind the Agent nor delete this Machine: both would wipe the "+
 				"server. "+
 				"To release the server from its BareMetalHost, %s; then delete the Machine. Only if the server is not installed there, clear "+
 				"spec.clusterDeploymentName of the Agent",
-			agent.Name, s.ClusterOf(agent), desired.DetachFirst), nil
+			s.DescribeAgent(agent), s.ClusterOf(agent), desired.DetachFirst), nil
 	}
 	if facts.Bound(agent) && agent.Spec.Approved {
 		b.bound.Clear(s.Key())
@@ -83,14 +83,14 @@ func (b *Binder) Bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	}
 	// Cluster API returns the host before it deletes the config, and would end an installation that begins now.
 	if !s.Machine.DeletionTimestamp.IsZero() {
-		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: Agent %s is not installed for it",
-			s.Machine.Name, agent.Name), nil
+		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason, "Machine %s is being deleted: %s is not installed for it",
+			s.Machine.Name, s.DescribeHost(agent)), nil
 	}
 	// Cluster API deletes the Machines of a Cluster one after the other. A Machine that is not deleted yet must not
 	// begin an installation.
 	if s.ClusterDeleting() {
-		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: Agent %s is not installed for it",
-			s.Cluster.Name, agent.Name), nil
+		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason, "Cluster %s is being deleted: %s is not installed for it",
+			s.Cluster.Name, s.DescribeHost(agent)), nil
 	}
 	if !assisted.HasInventory(agent) {
 		return b.waitForRegistration(s)
@@ -114,7 +114,8 @@ func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 	if joining.Reregistered(s.Facts) {
 		return s.Blockf(stage, bootstrapv1.ClusterReregisteredReason,
 			"the cluster was installed already, but assisted-service has it in state %q, in which it may be installed again: "+
-				"Agent %s is neither bound nor approved; see the condition Installed of the control plane", s.Installation().State, agent.Name), nil
+				"%s is neither bound nor approved; see the condition Installed of the control plane",
+			s.Installation().State, s.DescribeHost(agent)), nil
 	}
 	if proceed, err := b.nodeNameFree(ctx, s); !proceed {
 		return proceed, err
@@ -138,7 +139,7 @@ func (b *Binder) bind(ctx context.Context, s *scope.Scope) (bool, error) {
 			}
 		}
 		return s.Blockf(stage, bootstrapv1.ClusterNotAcceptingHostsReason,
-			"%s; Agent %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, agent.Name), nil
+			"%s; %s is bound when it accepts hosts (once it is installed and adds hosts)", obstacle, s.DescribeHost(agent)), nil
 	case !facts.Bound(agent) && agent.Status.DebugInfo.State != aiv1beta1.HostStatusKnownUnbound:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
 		return s.Disconnected(stage, b.clock.Now()), nil
@@ -163,11 +164,11 @@ func (b *Binder) registeredWithCluster(s *scope.Scope, refusedByService bool) (b
 	unbound := facts.Unbound(agent)
 	switch {
 	case refusedByService:
-		return s.Blockf(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind Agent %s: %s", agent.Name,
+		return s.Blockf(stage, bootstrapv1.HostBindingReason, "assisted-service refuses to bind %s: %s", s.DescribeHost(agent),
 			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message))), nil
 	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
 	case !facts.Bound(agent) || unbound:
-		s.Blockf(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take Agent %s into the cluster", agent.Name)
+		s.Blockf(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take %s into the cluster", s.DescribeHost(agent))
 		return s.Overdue(stage, b.clock.Now(), b.unbound.Since(s.Key())), nil
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return b.waitForRegistration(s)
@@ -180,8 +181,8 @@ func (b *Binder) registeredWithCluster(s *scope.Scope, refusedByService bool) (b
 // waitForRegistration waits until a host that assisted-service added to the cluster registers again, which takes a
 // minute. Until then the Agent has no inventory and no timestamp.
 func (b *Binder) waitForRegistration(s *scope.Scope) (bool, error) {
-	s.Blockf(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for Agent %s to register with the cluster",
-		s.Agent.Name)
+	s.Blockf(bootstrapv1.HostBoundCondition, bootstrapv1.HostBindingReason, "waiting for %s to register with the cluster",
+		s.DescribeHost(s.Agent))
 	return s.Silent(bootstrapv1.HostBoundCondition, b.clock.Now(), b.bound.Since(s.Key())), nil
 }
 
@@ -215,12 +216,12 @@ func (b *Binder) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error)
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and Agent %s is to get the same name: set another %s",
-				name, other.Name, s.Agent.Name, desired.HostnameSource(s.Facts)), nil
+			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and %s is to get the same name: set another %s",
+				name, other.Name, s.DescribeHost(s.Agent), desired.HostnameSource(s.Facts)), nil
 		default:
 			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason,
-				"Node %s is still Machine %s's: Agent %s gets the name when that Machine and its Node are deleted",
-				name, other.Name, s.Agent.Name), nil
+				"Node %s is still Machine %s's: %s gets the name when that Machine and its Node are deleted",
+				name, other.Name, s.DescribeHost(s.Agent)), nil
 		}
 	}
 	b.names.End(s.Key())
@@ -242,7 +243,7 @@ func (b *Binder) applyAgent(ctx context.Context, s *scope.Scope, stage string, b
 		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, writer.TooOld, "Agents", field), nil
 	}
 	if kube.IsRefused(err) {
-		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "Agent %s is refused: %s", s.Agent.Name,
+		return b.writer.Refused(s, stage, bootstrapv1.InvalidConfigurationReason, "%s is refused: %s", s.DescribeAgent(s.Agent),
 			assisted.RedactURLs(err.Error())), nil
 	}
 	if err != nil {

@@ -27,16 +27,17 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 		s.Pass(stage, "")
 		return true, nil
 	case aiv1beta1.HostStatusError, aiv1beta1.HostStatusCanceled:
-		return s.Blockf(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for Agent %s: %s", agent.Name, message), nil
+		return s.Blockf(stage, bootstrapv1.HostInstallationFailedReason, "assisted-service reports for %s: %s", s.DescribeHost(agent),
+			message), nil
 	case aiv1beta1.HostStatusInstallingPendingUserAction:
 		return s.Blockf(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
-			"Agent %s did not boot from its disk: %s: make the host boot from the disk that it was installed to", agent.Name, message), nil
+			"%s did not boot from its disk: %s: make the host boot from the disk that it was installed to", s.DescribeHost(agent), message), nil
 	case aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress:
 		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, aiv1beta1.HostStageStartingInstallation))
-		return s.Blockf(stage, bootstrapv1.HostInstallingReason, "Agent %s is being installed", agent.Name), nil
+		return s.Blockf(stage, bootstrapv1.HostInstallingReason, "%s is being installed", s.DescribeHost(agent)), nil
 	case aiv1beta1.HostStatusDisconnected:
-		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "Agent %s is out of touch with assisted-service: look at the host's console",
-			agent.Name)
+		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "%s is out of touch with assisted-service: look at its console",
+			s.DescribeHost(agent))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	case aiv1beta1.HostStatusInsufficient, aiv1beta1.HostStatusPendingForInput, aiv1beta1.HostStatusPreparingFailed:
 		s.Block(stage, bootstrapv1.WaitingForHostValidationReason, validationMessage(s, b.clock.Now()))
@@ -44,8 +45,8 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 	}
 	// assisted-service clears its status while its database is unavailable.
 	if info.State == "" {
-		return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to report the state of Agent %s",
-			agent.Name), nil
+		return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to report the state of %s",
+			s.DescribeHost(agent)), nil
 	}
 	return s.Blockf(stage, bootstrapv1.WaitingForInstallationReason, "waiting for assisted-service to start the installation"), nil
 }

@@ -26,6 +26,24 @@ func (f *Facts) HostName(agent *aiv1beta1.Agent) string {
 	return cmp.Or(bound.Identifier(agent.Spec.Hostname, longest), bound.Identifier(agent.Status.Inventory.Hostname, longest), recorded)
 }
 
+// DescribeHost returns how messages name the host of an Agent: "host <name>", or "Agent <name>" while the name of the host is
+// not known.
+func (f *Facts) DescribeHost(agent *aiv1beta1.Agent) string {
+	if name := f.HostName(agent); name != "" {
+		return "host " + name
+	}
+	return "Agent " + agent.Name
+}
+
+// DescribeAgent returns how messages name an Agent that a user has to change: "Agent <name> of host <name>". It is
+// "Agent <name>" while the name of the host is not known.
+func (f *Facts) DescribeAgent(agent *aiv1beta1.Agent) string {
+	if name := f.HostName(agent); name != "" {
+		return "Agent " + agent.Name + " of host " + name
+	}
+	return "Agent " + agent.Name
+}
+
 // NodeName returns the name of the Node of the Machine, or the recorded one; "" before the host has joined the cluster.
 func (f *Facts) NodeName() string {
 	if f.Machine == nil {

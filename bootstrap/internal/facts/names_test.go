@@ -65,4 +65,12 @@ func TestHostAndNodeHaveTheNamesThatUsersKnow(t *testing.T) {
 	g.Expect(f.NodeName()).To(Equal("master-0"))
 	f.Machine, f.Config.Status.NodeName = nil, "master-1"
 	g.Expect(f.NodeName()).To(Equal("master-1"), "the Machine is deleted")
+
+	f = &Facts{Config: &bootstrapv1.OpenshiftAssistedConfig{}, Machine: &clusterv1.Machine{}}
+	agent := &aiv1beta1.Agent{ObjectMeta: metav1.ObjectMeta{Name: "8ec5155b"}}
+	g.Expect(f.DescribeHost(agent)).To(Equal("Agent 8ec5155b"))
+	g.Expect(f.DescribeAgent(agent)).To(Equal("Agent 8ec5155b"))
+	f.Host = &metal3.Host{ObjectMeta: metav1.ObjectMeta{Name: "rack1-u7"}}
+	g.Expect(f.DescribeHost(agent)).To(Equal("host rack1-u7"))
+	g.Expect(f.DescribeAgent(agent)).To(Equal("Agent 8ec5155b of host rack1-u7"))
 }

@@ -43,7 +43,7 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 		},
 		"an Agent": {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition, errDenied, bootstrapv1.InvalidConfigurationReason,
-			"Agent a is refused: ", renameAgent,
+			"Agent a of host rack1-u7 is refused: ", renameAgent,
 		},
 		"an Agent with a field that its definition does not have": {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition,

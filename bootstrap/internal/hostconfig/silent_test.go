@@ -66,8 +66,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 					agent.Status.DebugInfo.State = "binding"
 				})
 			},
-			condition: bootstrapv1.HostBoundCondition, before: bootstrapv1.HostBindingReason, mention: "waiting for Agent a to register with the " +
-				"cluster; the host has not contacted",
+			condition: bootstrapv1.HostBoundCondition, before: bootstrapv1.HostBindingReason, mention: "waiting for host rack1-u7 to register " +
+				"with the cluster; the host has not contacted",
 			respond: func(w *world) {
 				agent := w.agent("a")
 				w.change(agent, func() { agent.Status.Inventory = discovered("a", "m", bootMAC).Status.Inventory })
@@ -82,7 +82,7 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.reconcile()
 				w.disconnect("a")
 			},
-			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "Agent a is out of touch with " +
+			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "host rack1-u7 is out of touch with " +
 				"assisted-service",
 			respond: func(w *world) { w.enter("a", "installing") },
 		},

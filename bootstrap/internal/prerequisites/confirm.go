@@ -36,7 +36,7 @@ func (c *Checker) Confirm(ctx context.Context, s *scope.Scope, stage string) (bo
 	if live.ClusterDeleting() || cluster.Spec.ControlPlaneRef.Name != key.Name {
 		s.Again.In(reconcile.CacheLag)
 		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason,
-			"Cluster %s is being deleted or has another control plane: Agent %s is not installed for it", s.Cluster.Name, s.Agent.Name), nil
+			"Cluster %s is being deleted or has another control plane: %s is not installed for it", s.Cluster.Name, s.DescribeHost(s.Agent)), nil
 	}
 	if reason, message := registrationBlocker(live); reason != "" {
 		s.Again.In(reconcile.CacheLag)
