@@ -32,13 +32,10 @@ type Component struct {
 	family string
 }
 
-// A family is named after the version of Kubernetes' libraries that its components share. Cluster API core and
-// clusterctl share these libraries with Kubernetes, but few other modules.
+// A family is named after the version of Kubernetes' libraries that its components share.
 const (
-	ourFamily        = "managers" // k8s.io 0.36 as well, but with newer libraries of other projects
-	metal3Family     = "k8s.io 0.35"
 	kubernetesFamily = "k8s.io 0.36"
-	coreFamily       = "Cluster API core"
+	metal3Family     = "k8s.io 0.35"
 	serviceFamily    = "k8s.io 0.29"
 )
 
@@ -72,9 +69,11 @@ var (
 	}
 	Clusterctl = Component{
 		tools: "clusterctl", module: coreModule, binary: "clusterctl",
-		pkg: coreModule + "/cmd/clusterctl", cost: 16, family: coreFamily,
+		pkg: coreModule + "/cmd/clusterctl", cost: 16, family: kubernetesFamily,
 	}
-	Helm            = Component{tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 100}
+	Helm = Component{
+		tools: "helm", module: "helm.sh/helm/v3", binary: "helm", pkg: "helm.sh/helm/v3/cmd/helm", cost: 25, family: kubernetesFamily,
+	}
 	AssistedService = Component{
 		tools: "assisted-service", module: serviceModule, binary: "assisted-service", pkg: serviceModule + "/cmd",
 		// No flag disables the metrics server on port 8080, which two environments cannot share.
@@ -89,12 +88,12 @@ var (
 	// StateMetrics is kube-state-metrics, for the metrics of a lab.
 	StateMetrics = Component{
 		tools: "kube-state-metrics", module: "k8s.io/kube-state-metrics/v2", binary: "kube-state-metrics",
-		pkg: "k8s.io/kube-state-metrics/v2", cost: 60,
+		pkg: "k8s.io/kube-state-metrics/v2", cost: 40, family: metal3Family,
 	}
 
 	controllerGen = Component{
 		tools: "manifests", module: "sigs.k8s.io/controller-tools", binary: "controller-gen",
-		pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen", cost: 20,
+		pkg: "sigs.k8s.io/controller-tools/cmd/controller-gen", cost: 20, family: kubernetesFamily,
 	}
 	kustomize = Component{
 		tools: "manifests", module: "sigs.k8s.io/kustomize/kustomize/v5", binary: "kustomize",
@@ -105,7 +104,11 @@ var (
 // Core returns Cluster API core in the version of a folder of test/tools; empty means [DefaultCoreTools]. Its
 // package differs between versions.
 func Core(tools string) Component {
-	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 150, family: coreFamily}
+	family := ""
+	if cmp.Or(tools, DefaultCoreTools) == DefaultCoreTools {
+		family = kubernetesFamily
+	}
+	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 60, family: family}
 }
 
 // Base returns the components of every management cluster, and the tools that render its manifests.
@@ -118,17 +121,16 @@ func Demo() []Component {
 	return append(Base(), demo, Core(""), Metal3, own("bootstrap", 18), own("controlplane", 13))
 }
 
-// demo is the first of its family and compiles the packages that the others share.
-var demo = Component{binary: "demo", own: "test", pkg: "./demo", cost: 205, family: ourFamily}
+var demo = Component{binary: "demo", own: "test", pkg: "./demo", cost: 90, family: kubernetesFamily}
 
 // Floor returns the program that shows what a manager costs at least.
 func Floor() Component {
-	return Component{binary: "floor", own: "test", pkg: "./measure/floor", cost: 60, family: ourFamily}
+	return Component{binary: "floor", own: "test", pkg: "./measure/floor", cost: 60, family: kubernetesFamily}
 }
 
 // own returns a manager of this repository.
 func own(name string, cost int) Component {
-	return Component{binary: name, pkg: "./" + name, cost: cost, family: ourFamily}
+	return Component{binary: name, pkg: "./" + name, cost: cost, family: kubernetesFamily}
 }
 
 // All returns all components that tests may start; coreTools as for [Core].

@@ -1,6 +1,9 @@
 package components
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -85,17 +88,74 @@ func TestFamiliesShareModuleVersions(t *testing.T) {
 			g.Expect(version).To(Equal(own), "%s in test/conformance: make tidy", module)
 		}
 	}
-	core, err := buildList(filepath.Join(root, "test", "tools", Core("").tools))
-	g.Expect(err).NotTo(HaveOccurred())
-	clusterctl, err := buildList(filepath.Join(root, "test", "tools", Clusterctl.tools))
-	g.Expect(err).NotTo(HaveOccurred())
-	g.Expect(len(clusterctl)).To(BeNumerically(">", 50), "modules of clusterctl")
-	for module, version := range clusterctl {
-		if own, common := core[module]; common {
-			g.Expect(version).To(Equal(own),
-				"%s in test/tools/clusterctl: go -C test/tools/clusterctl mod edit -require=%[1]s@%[2]s, and build it with -mod=mod", module, own)
+}
+
+// Of the modules that client-go requires, most libraries of Kubernetes need some.
+func TestFamiliesShareLibrariesOfKubernetes(t *testing.T) {
+	b, err := NewBuilder(".", t.Output())
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	for family, folders := range foldersOfFamilies() {
+		t.Run(family, func(t *testing.T) {
+			g := NewWithT(t)
+			g.Expect(folders).NotTo(BeEmpty())
+			libraries, err := requirementsOfClient(t.Context(), b, filepath.Join(b.root, folders[0]))
+			g.Expect(err).NotTo(HaveOccurred())
+			g.Expect(len(libraries)).To(BeNumerically(">", 20))
+			found := map[string]map[string][]string{} // the folders by library and version
+			for _, folder := range folders {
+				versions, err := buildList(filepath.Join(b.root, folder))
+				g.Expect(err).NotTo(HaveOccurred())
+				for _, library := range libraries {
+					if version, required := versions[library]; required {
+						if found[library] == nil {
+							found[library] = map[string][]string{}
+						}
+						found[library][version] = append(found[library][version], folder)
+					}
+				}
+			}
+			for library, folders := range found {
+				g.Expect(folders).To(HaveLen(1), "raise %s with go mod edit -require and go mod tidy", library)
+			}
+		})
+	}
+}
+
+// foldersOfFamilies returns the folders of the modules of each family.
+func foldersOfFamilies() map[string][]string {
+	folders := map[string][]string{}
+	for _, c := range slices.Concat(All(""), Demo(), []Component{StateMetrics}) {
+		folder := cmp.Or(c.own, ".")
+		if c.tools != "" {
+			folder = filepath.Join("test", "tools", c.tools)
+		}
+		if c.family != "" && !slices.Contains(folders[c.family], folder) {
+			folders[c.family] = append(folders[c.family], folder)
 		}
 	}
+	return folders
+}
+
+// requirementsOfClient returns client-go and the modules that it requires, in the version of a module.
+func requirementsOfClient(ctx context.Context, b *Builder, dir string) ([]string, error) {
+	const client = "k8s.io/client-go"
+	output, err := b.goCommand(ctx, dir, "mod", "download", "-json", client)
+	if err != nil {
+		return nil, err
+	}
+	var downloaded struct{ GoMod string }
+	if err := json.Unmarshal(output, &downloaded); err != nil {
+		return nil, err
+	}
+	file, err := readModule(downloaded.GoMod)
+	if err != nil {
+		return nil, err
+	}
+	modules := []string{client}
+	for _, required := range file.Require {
+		modules = append(modules, required.Mod.Path)
+	}
+	return modules, nil
 }
 
 // buildList returns the versions in a go.mod, with its replacements.
