@@ -209,7 +209,7 @@ lint-sign-off: ## Check that each commit after SINCE=<commit> has the sign-off o
 # simulated one.
 ON_REAL := samples || workers || service || failure
 # Of these specs, the simulated assisted-service runs the following only at night.
-ONLY_REAL := workers || failure
+ONLY_REAL := workers || failure || service
 # Specs on installed clusters take as long as all other specs together.
 DAY_TWO := etcd || upgrade || remediation || healthcheck || move
 # Specs that each night runs on the real Bare Metal Operator and the simulated assisted-service: complete and
@@ -218,7 +218,7 @@ ON_OPERATOR := samples || workers || hosts || failure || $(DAY_TWO)
 # Tests that start components mostly wait, above all for polls of other components. Three suites at a time keep
 # two processors busy. They also pass with six suites at a time. The longest suites begin, so that all end at
 # about the same time.
-SUITES := suite-day-two suite-day-one suite-starting suite-conformance suite-real suite-chaos suite-bmo suite-open
+SUITES := suite-day-two suite-day-one suite-starting suite-conformance suite-real suite-bmo
 AT_ONCE ?= 3
 .PHONY: test
 test: ## Run the tests of each change: unit, API server, contracts and end-to-end, on the simulated and partly on the real assisted-service. AT_ONCE=1 runs one suite after the other, with half the memory. A summary of the failures ends the output.
@@ -227,7 +227,7 @@ test: ## Run the tests of each change: unit, API server, contracts and end-to-en
 
 # Programs that run for minutes collect garbage less often, which saves a twentieth of all work.
 $(SUITES): export GOGC ?= 400
-.PHONY: suite-day-two suite-day-one suite-conformance suite-starting suite-real suite-bmo suite-chaos suite-open
+.PHONY: $(SUITES)
 suite-day-two:
 	@echo "==> $@ begins"
 	$(MAKE) e2e LOGS=e2e-day-two LABELS='($(DAY_TWO)) && !(idle || nightly)'
@@ -247,26 +247,19 @@ suite-real:
 suite-bmo:
 	@echo "==> $@ begins"
 	$(MAKE) e2e BMO=real LOGS=e2e-bmo LABELS='bmo && !nightly'
-# Each change plays the same round, so that a failure points to the change. make nightly plays other rounds.
-suite-chaos:
-	@echo "==> $@ begins"
-	$(MAKE) chaos SEED=1 ROUNDS=1 CLUSTERS=4 CHAOS='-storm=60s -bound=15m'
-suite-open:
-	@echo "==> $@ begins"
-	$(MAKE) e2e BACKEND=real AUTH=none LOGS=e2e-open LABELS='failure && !nightly' FOCUS='on the same hosts'
 
 # Folders of test/tools with older versions of Cluster API core.
 OLDER_CORES := cluster-api-1.12 cluster-api-1.13
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
-nightly: ## Run the checks that take too long for every change. The linter staticcheck. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos and the bench. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
+nightly: ## Run the checks that take too long for every change. The linter staticcheck. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos, the bench, and the costs of the managers with 200 clusters. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
 	$(MAKE) lint
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'
 	$(MAKE) e2e BACKEND=real LONG=1 AUTH=none LOGS=e2e-open LABELS='failure && !nightly'
-	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly'
+	$(MAKE) e2e BMO=real LONG=1 LOGS=e2e-operator LABELS='($(ON_OPERATOR)) && !(idle || nightly) || failure && nightly || healthcheck'
 	$(MAKE) conformance BMO=real
 	$(MAKE) chaos BMO=real ROUNDS=2 CLUSTERS=5 CHAOS='-storm=4m -bound=15m'
 	for core in $(OLDER_CORES); do \
@@ -280,6 +273,7 @@ nightly: ## Run the checks that take too long for every change. The linter stati
 	$(MAKE) chaos ROUNDS=12 CLUSTERS=9 CHAOS=-bound=15m
 	GOFLAGS="$(GOFLAGS) -race" $(MAKE) chaos ROUNDS=1 CLUSTERS=9 CHAOS=-bound=15m
 	$(MAKE) bench BENCH='-samples=1 -clusters=5 -margin=3'
+	$(MAKE) scale SCALE=-margin=1.3
 	REPRODUCE=1 go test ./release -count=1 -run 'TestManagerBuildsAreReproducible|TestReleaseContainsThePlugin'
 	$(MAKE) release VERSION=v0.1.0
 	go test -race -count=1 -timeout 90m ./...

@@ -22,7 +22,7 @@ import (
 // installation takes forty. Hosts that take longer than the timeout behave the same with both.
 const startup = 30 * time.Second
 
-var _ = Describe("A MachineHealthCheck", Label("healthcheck"), func() {
+var _ = Describe("A MachineHealthCheck", Label("healthcheck", "nightly"), func() {
 	It("does not remediate hosts that are being installed, on day 1 and later, and remediates installed ones", func(ctx SpecContext) {
 		const namespace = "slow"
 		cluster := apply(ctx, "ha", lab.Mutations{Namespace: namespace, ClusterName: "patient", ExtraHosts: 1, Edit: oneWorker})

@@ -14,7 +14,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
-var _ = Describe("A host with static addresses", Label("network"), func() {
+var _ = Describe("A host with static addresses", Label("network", "nightly"), func() {
 	It("is not started before its NMStateConfig exists, and then boots the image that contains it", func(ctx SpecContext) {
 		onlySimulated() // the real service is built without nmstate
 		const namespace = "static"

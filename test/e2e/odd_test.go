@@ -93,7 +93,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		expectReleased(ctx, odd)
 	}, NodeTimeout(3*installTimeout))
 
-	It("that cannot be inspected, or switched on and off, are reported with the reason, and used once they can", func(ctx SpecContext) {
+	It("that cannot be inspected, or switched on and off, are reported, and used once they can", Label("nightly"), func(ctx SpecContext) {
 		laboratory.Rack.Prepare(path.Join("broken", nameOf("broken", 0)), func(host *hosts.Host) {
 			host.FailTask(hosts.Inspecting, "its disks cannot be read")
 			host.FailTask(hosts.Powering, "a power supply is missing")

@@ -22,7 +22,7 @@ import (
 	plainmetalv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/test/plainmetal/api/v1beta1"
 )
 
-var _ = Describe("An infrastructure provider without BareMetalHosts", Label("infrastructure"), func() {
+var _ = Describe("An infrastructure provider without BareMetalHosts", Label("infrastructure", "nightly"), func() {
 	It("boots disk images with user data: a node and a worker are installed, a foreign server is refused, and all is deleted",
 		func(ctx SpecContext) {
 			servers := []hosts.Hardware{hosts.NewHardware("plain-0"), hosts.NewHardware("plain-1")}

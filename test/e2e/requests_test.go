@@ -26,10 +26,11 @@ var (
 		"patch openshiftassistedcontrolplanes": 8, "patch openshiftassistedcontrolplanes/status": 40, "patch secrets": 20,
 	}
 	// haService are the requests about the kinds of assisted-service. The owner of the registration is read
-	// without the cache before each host is bound, and before it is approved.
+	// without the cache before each host is bound, and before it is approved. assisted-service writes to the same objects:
+	// on a busy machine, several writes in a row conflict with its writes.
 	haService = map[string]int{
-		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 6,
-		"patch agents": 20, "patch clusterdeployments": 4, "patch clusterimagesets": 4, "patch infraenvs": 10,
+		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 20,
+		"patch agents": 30, "patch clusterdeployments": 10, "patch clusterimagesets": 4, "patch infraenvs": 20,
 	}
 	// haWorkload are the requests to the installed cluster.
 	haWorkload = map[string]int{
@@ -41,7 +42,7 @@ var (
 )
 
 // unforeseen is the limit of any other request, such as reads after a lost or conflicting request.
-const unforeseen = 10
+const unforeseen = 30
 
 // serviceGroups are the API groups of assisted-service.
 var serviceGroups = []string{"agent-install.openshift.io", "extensions.hive.openshift.io", "hive.openshift.io"}

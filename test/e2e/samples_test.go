@@ -48,7 +48,7 @@ var (
 		"okd":           {machines: 5, on: lab.Real}, "dual-stack": {machines: 3, on: lab.Real, verify: expectDualStack},
 	}
 	furtherSamples = map[string]installedSample{
-		"arbiter":             {machines: 3, lacks: "arbiters"}, // its own spec installs it for every change
+		"arbiter":             {machines: 3, lacks: "arbiters"}, // its own spec installs it, too
 		"argocd":              {machines: 1, verify: expectWaves},
 		"arm64":               {machines: 3, verify: expectArchitectures("arm64", "arm64", "arm64")},
 		"clusterclass":        {machines: 5}, // its own spec creates a cluster of the class for every change
@@ -58,7 +58,7 @@ var (
 		"proxy":               {machines: 3, verify: expectProxied},
 		"static-network":      {machines: 3, lacks: "nmstate", verify: expectStatic},
 		"third-party-cni":     {machines: 3, verify: expectThirdPartyNetwork},
-		"two-node":            {machines: 2, lacks: "fencing"}, // its own spec installs it for every change
+		"two-node":            {machines: 2, lacks: "fencing"}, // its own spec installs it for every change, too
 		"user-load-balancer":  {machines: 3, verify: expectUserManagedLoadBalancer},
 	}
 )
