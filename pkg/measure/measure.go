@@ -65,27 +65,26 @@ func init() {
 	}
 }
 
-// CountProblems counts the problems that began with a change of the conditions of an object.
-func CountProblems(kind string, before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) {
-	for _, reason := range NewProblems(before, after, isProblem) {
+// CountProblems counts the problems that began with a change of an object. before and after are its conditions that report
+// a problem.
+func CountProblems(kind string, before, after []metav1.Condition) {
+	for _, reason := range NewProblems(before, after) {
 		problems.WithLabelValues(kind, reason).Inc()
 	}
 }
 
-// NewProblems returns the reasons of problems that a condition has now and no condition had before. The
+// NewProblems returns the reasons that a problem has now and no problem had before. The
 // written status is compared with the replaced one, so that each problem begins once, however often the
 // object is reconciled.
-func NewProblems(before, after []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
-	was := reasons(before, isProblem)
-	return slices.DeleteFunc(reasons(after, isProblem), func(reason string) bool { return slices.Contains(was, reason) })
+func NewProblems(before, after []metav1.Condition) []string {
+	was := reasons(before)
+	return slices.DeleteFunc(reasons(after), func(reason string) bool { return slices.Contains(was, reason) })
 }
 
-func reasons(conditions []metav1.Condition, isProblem func(*metav1.Condition) bool) []string {
+func reasons(problems []metav1.Condition) []string {
 	var found []string
-	for i := range conditions {
-		if isProblem(&conditions[i]) {
-			found = append(found, conditions[i].Reason)
-		}
+	for i := range problems {
+		found = append(found, problems[i].Reason)
 	}
 	slices.Sort(found)
 	return slices.Compact(found)

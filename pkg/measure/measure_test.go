@@ -11,30 +11,25 @@ import (
 
 func TestProblemBeginsOnce(t *testing.T) {
 	condition := func(name, reason string) metav1.Condition { return metav1.Condition{Type: name, Reason: reason} }
-	isProblem := func(c *metav1.Condition) bool { return c.Reason != "Waiting" }
 	for situation, tc := range map[string]struct{ before, after []metav1.Condition }{
-		"no condition before":       {nil, []metav1.Condition{condition("A", "Broken")}},
-		"the condition was waiting": {[]metav1.Condition{condition("A", "Waiting")}, []metav1.Condition{condition("A", "Broken")}},
+		"no problem before": {nil, []metav1.Condition{condition("A", "Broken")}},
 		"another problem lasts": {
 			[]metav1.Condition{condition("A", "Refused")}, []metav1.Condition{condition("A", "Refused"), condition("B", "Broken")},
 		},
 		"another problem ends":           {[]metav1.Condition{condition("A", "Refused")}, []metav1.Condition{condition("A", "Broken")}},
 		"two conditions have the reason": {nil, []metav1.Condition{condition("A", "Broken"), condition("B", "Broken")}},
-		"another condition only waits":   {nil, []metav1.Condition{condition("A", "Broken"), condition("B", "Waiting")}},
 	} {
 		t.Run(situation, func(t *testing.T) {
-			NewWithT(t).Expect(NewProblems(tc.before, tc.after, isProblem)).To(Equal([]string{"Broken"}))
+			NewWithT(t).Expect(NewProblems(tc.before, tc.after)).To(Equal([]string{"Broken"}))
 		})
 	}
 	for situation, tc := range map[string]struct{ before, after []metav1.Condition }{
 		"it lasts":                              {[]metav1.Condition{condition("A", "Broken")}, []metav1.Condition{condition("A", "Broken")}},
 		"the reason moves to another condition": {[]metav1.Condition{condition("A", "Broken")}, []metav1.Condition{condition("B", "Broken")}},
-		"it has ended":                          {[]metav1.Condition{condition("A", "Broken")}, []metav1.Condition{condition("A", "Waiting")}},
-		"all conditions are removed":            {[]metav1.Condition{condition("A", "Broken")}, nil},
-		"the condition waits as before":         {[]metav1.Condition{condition("A", "Waiting")}, []metav1.Condition{condition("A", "Waiting")}},
-		"no condition before and now":           {nil, nil},
+		"it has ended":                          {[]metav1.Condition{condition("A", "Broken")}, nil},
+		"no problem before and now":             {nil, nil},
 	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(NewProblems(tc.before, tc.after, isProblem)).To(BeEmpty()) })
+		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(NewProblems(tc.before, tc.after)).To(BeEmpty()) })
 	}
 }
 

@@ -201,7 +201,7 @@ func activity(t *testing.T) func() {
 	}
 	broken := []metav1.Condition{{Reason: "HostRefused"}}
 	return func() {
-		measure.CountProblems("OpenshiftAssistedConfig", nil, broken, func(*metav1.Condition) bool { return true })
+		measure.CountProblems("OpenshiftAssistedConfig", nil, broken)
 		measure.Installation([]measure.Stage{{Name: "Installed", Took: 40 * time.Minute}})
 		measure.Host([]measure.Stage{{Name: "total", Took: 30 * time.Minute}})
 		measure.Reactions([]measure.Reaction{{To: measure.ImageReady, Took: time.Second}})

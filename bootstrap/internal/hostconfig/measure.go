@@ -6,19 +6,12 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/measure"
 )
 
 // measuredKind is the label of our configs in metrics.
 const measuredKind = "OpenshiftAssistedConfig"
-
-// measured updates the metrics with the change that was written.
-func measured(before, after *bootstrapv1.OpenshiftAssistedConfig) {
-	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
-	measure.Host(stagesOfHost(before, after))
-}
 
 // passedWords are the log messages of conditions that have become True. Events report the approval and the end of
 // the installation.
@@ -36,11 +29,6 @@ func (r *Reconciler) logged(before, after *bootstrapv1.OpenshiftAssistedConfig) 
 	if stage := after.Status.InstallationProgress; stage != string(aiv1beta1.HostStageDone) {
 		r.progress.StageChanged(after, before.Status.InstallationProgress, stage, "The host is in stage "+stage)
 	}
-}
-
-// isProblem reports whether a user has to act upon a condition. Ready only repeats another condition.
-func isProblem(c *metav1.Condition) bool {
-	return c.Type != bootstrapv1.ReadyCondition && c.Status != metav1.ConditionTrue && !status.IsDeferrable(c.Reason)
 }
 
 // stagesOfHost returns the stages of a host that has become installed, from the times of its conditions. A host

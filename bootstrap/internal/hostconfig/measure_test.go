@@ -57,36 +57,6 @@ func TestStagesAreMeasuredWhenHostIsInstalled(t *testing.T) {
 	}
 }
 
-func TestConditionsAreProblemsOnlyIfUserActionIsRequired(t *testing.T) {
-	for situation, tc := range map[string]struct {
-		condition metav1.Condition
-		problem   bool
-	}{
-		"refused": {metav1.Condition{
-			Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse,
-			Reason: bootstrapv1.HostRefusedReason,
-		}, true},
-		"refused, mirrored by Ready": {metav1.Condition{
-			Type: bootstrapv1.ReadyCondition, Status: metav1.ConditionFalse,
-			Reason: bootstrapv1.HostRefusedReason,
-		}, false},
-		"waiting for the host": {metav1.Condition{
-			Type: bootstrapv1.HostIdentifiedCondition, Status: metav1.ConditionFalse,
-			Reason: bootstrapv1.WaitingForHostReason,
-		}, false},
-		"installed": {metav1.Condition{
-			Type: bootstrapv1.HostInstalledCondition, Status: metav1.ConditionTrue,
-			Reason: bootstrapv1.HostInstalledReason,
-		}, false},
-		"being deleted, with a reason": {metav1.Condition{
-			Type: bootstrapv1.DeletingCondition, Status: metav1.ConditionTrue,
-			Reason: bootstrapv1.DeletingAgentReason,
-		}, false},
-	} {
-		t.Run(situation, func(t *testing.T) { NewWithT(t).Expect(isProblem(&tc.condition)).To(Equal(tc.problem)) })
-	}
-}
-
 func TestProblemOfHostIsMeasuredOnce(t *testing.T) {
 	w := booted(t)
 	count := func() float64 {

@@ -57,7 +57,8 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 		return status.Problems(of.Status.Conditions, s.Deleting())
 	}
 	s.ProblemEvents(s.Status.HostName, problems(s.Stored), problems(reported))
-	measured(s.Stored, reported)
+	measure.CountProblems(measuredKind, problems(s.Stored), problems(reported))
+	measure.Host(stagesOfHost(s.Stored, reported))
 	measure.Reactions(s.Reactions)
 	r.logged(s.Stored, reported)
 	r.remember(s, &s.Status)

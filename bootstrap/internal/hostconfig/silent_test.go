@@ -14,6 +14,7 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/scope"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/internal/status"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -119,7 +120,7 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 			w.Expect(w.message(tc.condition)).To(ContainSubstring(tc.mention))
 			w.Expect(len(w.message(tc.condition))).To(BeNumerically("<", 1024))
 			w.Expect(w.warnings()).To(ContainElement(ContainSubstring("HostNotResponding")))
-			w.Expect(isProblem(meta.FindStatusCondition(w.config().Status.Conditions, tc.condition))).To(BeTrue())
+			w.Expect(status.Problems(w.config().Status.Conditions, false)).To(ContainElement(HaveField("Type", tc.condition)))
 
 			before := w.writes
 			w.restart()

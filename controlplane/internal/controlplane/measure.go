@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/cluster-api/util/conditions"
 
@@ -19,13 +18,9 @@ const measuredKind = "OpenshiftAssistedControlPlane"
 
 // measured records a written change of the status in the metrics.
 func measured(before, after *controlplanev1.OpenshiftAssistedControlPlane, now time.Time) {
-	measure.CountProblems(measuredKind, before.Status.Conditions, after.Status.Conditions, isProblem)
+	deleting := !after.DeletionTimestamp.IsZero()
+	measure.CountProblems(measuredKind, reportedProblems(before, deleting), reportedProblems(after, deleting))
 	measure.Installation(reached(before, after, now))
-}
-
-// isProblem reports whether a user has to act because of a condition. The preflight only advises.
-func isProblem(c *metav1.Condition) bool {
-	return status.Urgent(c.Reason) && c.Type != controlplanev1.PreflightPassedCondition
 }
 
 // passedWords are the log messages of conditions that have become True. Other conditions have Events.

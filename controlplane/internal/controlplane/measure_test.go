@@ -91,6 +91,27 @@ func TestPreflightWarningsAreNotCountedAsProblem(t *testing.T) {
 	g.Expect(value).To(BeZero())
 }
 
+func TestProblemsOfEventsAreCounted(t *testing.T) {
+	g := NewWithT(t)
+	count := func() float64 {
+		value, err := measuretest.Count("capi_openshift_agent_problems_total", map[string]string{
+			"kind": measuredKind, "reason": controlplanev1.ValidationFailedReason,
+		})
+		g.Expect(err).NotTo(HaveOccurred())
+		return value
+	}
+	after := &controlplanev1.OpenshiftAssistedControlPlane{}
+	after.Status.Conditions = []metav1.Condition{
+		{Type: controlplanev1.InstalledCondition, Status: metav1.ConditionFalse, Reason: controlplanev1.ValidationFailedReason},
+	}
+	before := count()
+	measured(&controlplanev1.OpenshiftAssistedControlPlane{}, after, time.Now())
+	g.Expect(count()).To(Equal(before), "a new control plane does not report problems yet")
+	after.Status.ProblemReason = controlplanev1.ValidationFailedReason
+	measured(&controlplanev1.OpenshiftAssistedControlPlane{}, after, time.Now())
+	g.Expect(count()-before).To(BeEquivalentTo(1), "it has a Warning Event")
+}
+
 func TestReportedProblemIsCountedOnce(t *testing.T) {
 	g := NewWithT(t)
 	count := func(name string, labels map[string]string) float64 {
