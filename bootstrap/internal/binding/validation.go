@@ -19,9 +19,9 @@ func validationMessage(s *scope.Scope, now time.Time) string {
 	left := Settling - now.Sub(validatedSince(s.Agent))
 	if 0 < left && left <= 2*Settling {
 		s.Again.In(left)
-		return "waiting for assisted-service to validate Agent " + s.Agent.Name
+		return "waiting for assisted-service to validate " + s.DescribeHost(s.Agent)
 	}
-	return "assisted-service holds Agent " + s.Agent.Name + " in state " + s.Agent.Status.DebugInfo.State + ": " +
+	return "assisted-service keeps " + s.DescribeHost(s.Agent) + " in state " + s.Agent.Status.DebugInfo.State + ": " +
 		assisted.ValidationProblems(s.Agent)
 }
 

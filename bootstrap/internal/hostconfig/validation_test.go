@@ -38,9 +38,9 @@ func TestValidationsAreReportedWithAnyClock(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			w := refusedSince(t, tc.ago)
 			w.lasts(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostValidationReason)
-			message := Equal("waiting for assisted-service to validate Agent a")
+			message := Equal("waiting for assisted-service to validate host rack1-u7")
 			if tc.reported {
-				message = ContainSubstring("Missing inventory")
+				message = And(HavePrefix("assisted-service keeps host rack1-u7 in state "), ContainSubstring("Missing inventory"))
 			}
 			w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(message)
 		})
