@@ -38,10 +38,11 @@ func (f *Facts) DescribeHost(agent *aiv1beta1.Agent) string {
 // DescribeAgent returns how messages name an Agent that a user has to change: "Agent <name> of host <name>". It is
 // "Agent <name>" while the name of the host is not known.
 func (f *Facts) DescribeAgent(agent *aiv1beta1.Agent) string {
+	text := "Agent " + agent.Name
 	if name := f.HostName(agent); name != "" {
-		return "Agent " + agent.Name + " of host " + name
+		text += " of host " + name
 	}
-	return "Agent " + agent.Name
+	return text
 }
 
 // NodeName returns the name of the Node of the Machine, or the recorded one; "" before the host has joined the cluster.

@@ -56,8 +56,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 	problems := func(of *bootstrapv1.OpenshiftAssistedConfig) []metav1.Condition {
 		return status.Problems(of.Status.Conditions, s.Deleting())
 	}
-	s.ProblemEvents(s.Status.HostName, problems(s.Stored), problems(reported))
-	measure.CountProblems(measuredKind, problems(s.Stored), problems(reported))
+	before, after := problems(s.Stored), problems(reported)
+	s.ProblemEvents(s.Status.HostName, before, after)
+	measure.CountProblems(measuredKind, before, after)
 	measure.Host(stagesOfHost(s.Stored, reported))
 	measure.Reactions(s.Reactions)
 	r.logged(s.Stored, reported)

@@ -30,6 +30,15 @@ func TestProblemsAreNoWaits(t *testing.T) {
 			state(bootstrapv1.ReadyCondition, is, bootstrapv1.HostInstalledReason),
 			state(bootstrapv1.HostInstalledCondition, is, bootstrapv1.HostInstalledReason),
 		}},
+		"the host is refused": {conditions: []metav1.Condition{
+			state(bootstrapv1.HostIdentifiedCondition, isNot, bootstrapv1.HostRefusedReason),
+		}, wanted: []string{bootstrapv1.HostRefusedReason}},
+		"only Ready repeats that the host is refused": {conditions: []metav1.Condition{
+			state(bootstrapv1.ReadyCondition, isNot, bootstrapv1.HostRefusedReason),
+		}},
+		"waiting for the host": {conditions: []metav1.Condition{
+			state(bootstrapv1.HostIdentifiedCondition, isNot, bootstrapv1.WaitingForHostReason),
+		}},
 		"no host fits yet": {conditions: []metav1.Condition{
 			state(bootstrapv1.DiscoveryImageReadyCondition, isNot, bootstrapv1.WaitingForDiscoveryImageReason),
 			state(bootstrapv1.HostAvailableCondition, isNot, bootstrapv1.NoHostFitsReason),

@@ -104,11 +104,12 @@ var (
 // Core returns Cluster API core in the version of a folder of test/tools; empty means [DefaultCoreTools]. Its
 // package differs between versions.
 func Core(tools string) Component {
+	tools = cmp.Or(tools, DefaultCoreTools)
 	family := ""
-	if cmp.Or(tools, DefaultCoreTools) == DefaultCoreTools {
+	if tools == DefaultCoreTools {
 		family = kubernetesFamily
 	}
-	return Component{tools: cmp.Or(tools, DefaultCoreTools), module: coreModule, binary: "cluster-api", cost: 60, family: family}
+	return Component{tools: tools, module: coreModule, binary: "cluster-api", cost: 60, family: family}
 }
 
 // Base returns the components of every management cluster, and the tools that render its manifests.

@@ -88,6 +88,17 @@ func TestFamiliesShareModuleVersions(t *testing.T) {
 			g.Expect(version).To(Equal(own), "%s in test/conformance: make tidy", module)
 		}
 	}
+	core, err := buildList(filepath.Join(root, "test", "tools", Core("").tools))
+	g.Expect(err).NotTo(HaveOccurred())
+	clusterctl, err := buildList(filepath.Join(root, "test", "tools", Clusterctl.tools))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(len(clusterctl)).To(BeNumerically(">", 50), "modules of clusterctl")
+	for module, version := range clusterctl {
+		if own, common := core[module]; common {
+			g.Expect(version).To(Equal(own),
+				"%s in test/tools/clusterctl: go -C test/tools/clusterctl mod edit -require=%[1]s@%[2]s, and build it with -mod=mod", module, own)
+		}
+	}
 }
 
 // Of the modules that client-go requires, most libraries of Kubernetes need some.
