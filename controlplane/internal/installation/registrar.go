@@ -182,15 +182,6 @@ func (r *Registrar) confirmDeployment(ctx context.Context, s *scope.Scope) (bool
 	return false, nil
 }
 
-// patchInstall changes the metadata of an AgentClusterInstall, if it exists.
-func patchInstall(
-	ctx context.Context, c client.Client, before *hiveext.AgentClusterInstall, change func(*hiveext.AgentClusterInstall),
-) error {
-	after := before.DeepCopy()
-	change(after)
-	return client.IgnoreNotFound(kube.PatchMetadata(ctx, c, before, after, writer.FieldOwner))
-}
-
 // refused reports a refusal of the API server, and schedules the next attempt. It returns other errors.
 func (r *Registrar) refused(s *scope.Scope, kind string, err error) (bool, error) {
 	if kube.IsRefused(err) {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
@@ -158,10 +157,10 @@ func (r *Retrier) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error)
 	if install == nil {
 		return true, nil
 	}
-	err := patchInstall(ctx, r.client, install, func(install *hiveext.AgentClusterInstall) {
-		metav1.SetMetaDataAnnotation(&install.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
-	})
-	if err != nil {
+	marked := install.DeepCopy()
+	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
+	err := kube.PatchMetadata(ctx, r.client, install, marked, writer.FieldOwner)
+	if client.IgnoreNotFound(err) != nil {
 		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as given up: %w", install.Name, err)
 	}
 	return true, nil

@@ -2,14 +2,17 @@ package controlplane
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
 func TestServerCAIsPublishedWhileHostsAreExpected(t *testing.T) {
@@ -63,4 +66,32 @@ func TestForeignAgentClusterInstallGetsNoServerCA(t *testing.T) {
 	h.reconcile()
 	h.get("c1", install)
 	h.Expect(install.Annotations).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation))
+}
+
+// assisted-service writes to the AgentClusterInstall several times a second when an installation ends.
+func TestPublishingIsOneRequestThatNeedsNoCurrentObject(t *testing.T) {
+	h := newInstalledHub(t)
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
+	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
+	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+	h.workloads.facts.ServerCA, h.workloads.facts.OpenShiftVersion = "PEM", "4.19.4"
+	outdated := h.gather()
+	install := h.aci()
+	metav1.SetMetaDataAnnotation(&install.ObjectMeta, "example.com/written", "after the read")
+	h.Expect(h.Update(t.Context(), install)).To(Succeed())
+
+	h.writes = nil
+	h.r.writer.Recent = reconcile.NewRecentWrites(testingclock.NewFakeClock(time.Now()))
+	_, err := h.r.metadata.Publish(t.Context(), outdated)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(h.writes).To(HaveExactElements("patch c1"))
+	h.Expect(h.aci().Annotations).To(And(
+		HaveKeyWithValue(bootstrapv1.MachineConfigServerCAAnnotation, "PEM"), HaveKeyWithValue(bootstrapv1.RunningReleaseAnnotation, "4.19.4"),
+		HaveKeyWithValue("example.com/written", "after the read"),
+	))
+	_, err = h.r.metadata.Publish(t.Context(), outdated)
+	h.Expect(err).NotTo(HaveOccurred())
+	h.Expect(h.writes).To(HaveLen(1), "the cache does not show the write yet")
 }
