@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/measure/managers"
@@ -25,8 +26,8 @@ const (
 var phases = []string{installation, idleTime, upgraded, workerAdded, workerRemoved, masterExchange, deletion}
 
 const (
-	// silence is the time without requests after which a phase ends, because managers delay some writes for seconds.
-	silence = 5 * time.Second
+	// silence is the time without requests after which a phase ends. The managers may defer the write of a status.
+	silence = reconcile.DeferralPeriod + 2*time.Second
 	// patience is the longest time until the end of a phase.
 	patience = time.Minute
 )
