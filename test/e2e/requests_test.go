@@ -29,7 +29,7 @@ var (
 	// without the cache before each host is bound, and before it is approved. assisted-service writes to the same objects:
 	// on a busy machine, several writes in a row conflict with its writes.
 	haService = map[string]int{
-		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 20,
+		"get agentclusterinstalls": 28, "get clusterdeployments": 28, "patch agentclusterinstalls": 10,
 		"patch agents": 30, "patch clusterdeployments": 10, "patch clusterimagesets": 4, "patch infraenvs": 20,
 	}
 	// haWorkload are the requests to the installed cluster.

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/cluster-api/util"
 	"sigs.k8s.io/cluster-api/util/conditions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -49,11 +50,10 @@ var DeploymentChanges = predicate.Or(
 // DrainRuleChanges are changes of the spec, and of the labels, which show the owner of the rule.
 var DrainRuleChanges = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
-// MachineChanges are all changes of control-plane Machines, and those of workers that concern fields that are read. The
-// reason why the OpenshiftAssistedConfig of a worker is not ready is among these fields.
+// MachineChanges are all changes of control-plane Machines, also the one that ends this role, and those of workers that
+// concern fields that are read. The reason why the OpenshiftAssistedConfig of a worker is not ready is among these fields.
 var MachineChanges = kube.Changes(func(before, after *clusterv1.Machine) bool {
-	_, controlPlane := after.Labels[clusterv1.MachineControlPlaneLabel]
-	return controlPlane || before.Generation != after.Generation ||
+	return util.IsControlPlaneMachine(before) || util.IsControlPlaneMachine(after) || before.Generation != after.Generation ||
 		facts.NodeAway(before) != facts.NodeAway(after) ||
 		workers.OwnedByKind(before, "MachineSet") != workers.OwnedByKind(after, "MachineSet") ||
 		(len(before.OwnerReferences) == 0) != (len(after.OwnerReferences) == 0) || // the reason MachinesWithoutOwner ends with an owner

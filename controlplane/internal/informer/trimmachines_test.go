@@ -276,3 +276,13 @@ func TestRebootKeepsFieldsThatAreRead(t *testing.T) {
 	whole.Object["spec"] = map[string]any{"strategy": "large"}
 	NewWithT(t).Expect(TrimInfra(whole)).To(Equal(kept))
 }
+
+// Cluster API counts a Machine without the label as a worker: the control plane has one Machine less.
+func TestMachineThatLeavesTheControlPlaneIsAChange(t *testing.T) {
+	g := NewWithT(t)
+	master := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}}
+	worker := &clusterv1.Machine{}
+	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: master, ObjectNew: worker})).To(BeTrue())
+	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: worker, ObjectNew: master})).To(BeTrue())
+	g.Expect(MachineChanges.Update(event.UpdateEvent{ObjectOld: worker, ObjectNew: worker})).To(BeFalse())
+}
