@@ -146,6 +146,31 @@ func TestCauseOfMissingConnectionIsReported(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
 }
 
+func TestProblemOfTheKubeconfigOutlivesARestart(t *testing.T) {
+	h := newInstalledHub(t)
+	untrusted := workload.State{Failure: &workload.Failure{
+		Kind: workload.Untrusted, Message: "unknown authority", KubeconfigVersion: h.published().ResourceVersion,
+	}}
+	h.workloads.facts = untrusted
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "unknown authority")
+
+	h.restartAt(time.Now())
+	h.workloads.facts = workload.State{}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigUntrustedReason, "unknown authority")
+	h.workloads.facts = workload.State{Connected: true, LastSuccess: time.Now()}
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+
+	h.workloads.facts = untrusted
+	h.reconcile()
+	h.workloads.facts = workload.State{}
+	h.restartAt(time.Now().Add(-2 * workload.GracePeriod))
+	h.reconcile()
+	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "")
+}
+
 // The user created the Secret for a cluster that was deleted, and recreated under the same name.
 func TestKubeconfigOfFormerClusterIsReported(t *testing.T) {
 	unreachable := func(h *hub) {

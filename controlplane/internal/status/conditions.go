@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,6 +140,9 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 			}
 		}
 		c.Message = strings.Join(messages, "; ")
+		if c.Message == "" && v.reportsUntried() {
+			return *conditions.Get(v.ControlPlane, t)
+		}
 		return c
 	case v.Found.Blocked(tasks.KubeconfigCopy) != nil:
 		return condition.Blocked(t, v.Found.Blocked(tasks.KubeconfigCopy))
@@ -149,6 +153,19 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 	default:
 		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
 	}
+}
+
+// reportsUntried reports whether the status has a problem of the kubeconfig that an earlier process found, and this one has not
+// tried the kubeconfig yet. Without it, each restart would end the problem with an Event, and soon report it again.
+func (v *View) reportsUntried() bool {
+	tried := v.Workload.Connected || v.Workload.Failure != nil || !v.Workload.LastSuccess.IsZero()
+	reported := conditions.Get(v.ControlPlane, controlplanev1.KubeconfigAvailableCondition)
+	return !tried && v.health().GraceLeft() > 0 && reported != nil && slices.Contains(foundByTrial, reported.Reason)
+}
+
+// foundByTrial are the problems of a kubeconfig that only a connection shows.
+var foundByTrial = []string{
+	controlplanev1.KubeconfigUnauthorizedReason, controlplanev1.KubeconfigUntrustedReason, controlplanev1.KubeconfigNotOursReason,
 }
 
 func (v *View) componentsHealthy() metav1.Condition {
