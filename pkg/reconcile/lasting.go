@@ -34,5 +34,12 @@ func (l *StartTimes[K]) Since(key K) time.Time {
 	return now
 }
 
+// Resume starts the state of a key at an earlier time, unless it has been started since the last Clear.
+func (l *StartTimes[K]) Resume(key K, since time.Time) {
+	if _, started := l.since.Get(key); !started {
+		l.since.Add(key, since)
+	}
+}
+
 // Clear records that the state of a key has ended.
 func (l *StartTimes[K]) Clear(key K) { l.since.Remove(key) }

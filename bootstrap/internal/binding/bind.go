@@ -169,6 +169,9 @@ func (b *Binder) registeredWithCluster(s *scope.Scope, refusedByService bool) (b
 	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
 	case !facts.Bound(agent) || unbound:
 		s.Blockf(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take %s into the cluster", s.DescribeHost(agent))
+		if reported := s.Recorded(stage); reported != nil && reported.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
+			b.unbound.Resume(s.Key(), reported.LastTransitionTime.Time) // this process may have started after the report
+		}
 		return s.Overdue(stage, b.clock.Now(), b.unbound.Since(s.Key())), nil
 	case assisted.AgentCondition(agent, aiv1beta1.BoundCondition).Status != corev1.ConditionTrue:
 		return b.waitForRegistration(s)

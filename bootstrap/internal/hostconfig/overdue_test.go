@@ -116,4 +116,13 @@ func TestServiceThatBindsAndUnbinds(t *testing.T) {
 	w.clock = w.clock.Add(assisted.ResponseTimeout / 4)
 	w.reconcile()
 	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
+	reported := w.message(bootstrapv1.HostBoundCondition)
+	w.reconcile()
+	w.Expect(w.message(bootstrapv1.HostBoundCondition)).To(Equal(reported))
+
+	w.warnings()
+	w.restart()
+	w.reconcile()
+	w.wants(bootstrapv1.HostBoundCondition, metav1.ConditionFalse, bootstrapv1.AssistedServiceNotRespondingReason)
+	w.Expect(w.warnings()).To(BeEmpty(), "a restart does not report the problem again")
 }
