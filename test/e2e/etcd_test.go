@@ -231,7 +231,7 @@ var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
 		configure("rendered-2")
 		deleteMachines(ctx, cluster, replaced)
 		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.WaitingForEtcdReason)).
-			To(ContainSubstring("Node " + restarted.Status.NodeRef.Name + " is given another machine configuration"))
+			To(ContainSubstring("Node " + restarted.Status.NodeRef.Name + " gets another machine configuration"))
 		expectWaiting(ctx, cluster, replaced)
 		configure("rendered-1")
 		waitReplaced(ctx, cluster, replaced)

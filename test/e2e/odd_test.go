@@ -76,7 +76,7 @@ var _ = Describe("Odd hosts", Label("hosts"), func() {
 		wrong := rackHostOf(odd.Hosts[bootsMedium])
 		booted := func() []hosts.Boot { return wrong.Boots() }
 		wait(ctx, odd, "reporting the boot order", func(s *lab.State) bool {
-			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostBootedDiscoveryAgainReason, "make the host boot from the disk")
+			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.HostBootedDiscoveryAgainReason, "boot the host from the disk")
 		})
 		annotate(ctx, odd.Hosts[bootsMedium], metal3api.RebootAnnotationPrefix, "{}")
 		Eventually(booted).Should(HaveLen(3))

@@ -57,7 +57,7 @@ var _ = Describe("Two nodes with fencing", Label("two-node"), func() {
 		Expect(err).To(MatchError(ContainSubstring("with fencing replicas must be 2")))
 		deleteMachines(ctx, cluster, machines[0])
 		Expect(waitReason(ctx, cluster, controlplanev1.HostsReleasingCondition, controlplanev1.EtcdTopologyNotSupportedReason)).To(
-			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither taken out of etcd nor released"),
+			And(ContainSubstring("the host of Machine "+machines[0].Name+" is neither removed from etcd nor released"),
 				ContainSubstring("spec.fencing")))
 		Eventually(ctx, func() string {
 			return deletingReason(ctx,

@@ -64,7 +64,7 @@ var _ = Describe("Unsteady hosts", Label("agents", "nightly"), func() {
 		laboratory.Service.FailValidation(ids[0], "no NTP server answers")
 		laboratory.Service.Disconnect(ids[1])
 		wait(ctx, cluster, "reporting both", func(s *lab.State) bool {
-			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostReason, "out of touch with assisted-service") &&
+			return reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostReason, "has lost contact with assisted-service") &&
 				reports(s, bootstrapv1.HostInstalledCondition, bootstrapv1.WaitingForHostValidationReason, "no NTP server answers")
 		})
 		laboratory.Service.FailValidation(ids[0], "")

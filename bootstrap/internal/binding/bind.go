@@ -168,7 +168,7 @@ func (b *Binder) registeredWithCluster(s *scope.Scope, refusedByService bool) (b
 			explained(assisted.RedactURLs(assisted.AgentCondition(agent, aiv1beta1.SpecSyncedCondition).Message))), nil
 	// The wait is for assisted-service alone: the host has to register again later, which takes more time.
 	case !facts.Bound(agent) || unbound:
-		s.Blockf(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to take %s into the cluster", s.DescribeHost(agent))
+		s.Blockf(stage, bootstrapv1.HostBindingReason, "waiting for assisted-service to add %s to the cluster", s.DescribeHost(agent))
 		if reported := s.Recorded(stage); reported != nil && reported.Reason == bootstrapv1.AssistedServiceNotRespondingReason {
 			b.unbound.Resume(s.Key(), reported.LastTransitionTime.Time) // this process may have started after the report
 		}
@@ -219,11 +219,11 @@ func (b *Binder) nodeNameFree(ctx context.Context, s *scope.Scope) (bool, error)
 		switch other := &machines.Items[i]; {
 		case other.Status.NodeRef.Name != name:
 		case other.DeletionTimestamp.IsZero():
-			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason, "Node %s is Machine %s's, and %s is to get the same name: set another %s",
+			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason, "Node %s belongs to Machine %s, and %s would get the same name: set another %s",
 				name, other.Name, s.DescribeHost(s.Agent), desired.HostnameSource(s.Facts)), nil
 		default:
 			return s.Blockf(stage, bootstrapv1.NodeNameTakenReason,
-				"Node %s is still Machine %s's: %s gets the name when that Machine and its Node are deleted",
+				"Node %s still belongs to Machine %s: %s gets the name when that Machine and its Node are deleted",
 				name, other.Name, s.DescribeHost(s.Agent)), nil
 		}
 	}

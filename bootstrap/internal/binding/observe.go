@@ -31,12 +31,12 @@ func (b *Binder) Observe(_ context.Context, s *scope.Scope) (bool, error) {
 			message), nil
 	case aiv1beta1.HostStatusInstallingPendingUserAction:
 		return s.Blockf(stage, bootstrapv1.HostBootedDiscoveryAgainReason,
-			"%s did not boot from its disk: %s: make the host boot from the disk that it was installed to", s.DescribeHost(agent), message), nil
+			"%s did not boot from its disk: %s: boot the host from the disk on which it was installed", s.DescribeHost(agent), message), nil
 	case aiv1beta1.HostStatusInstalling, aiv1beta1.HostStatusInstallingInProgress:
 		Reached(s, cmp.Or(agent.Status.Progress.CurrentStage, aiv1beta1.HostStageStartingInstallation))
 		return s.Blockf(stage, bootstrapv1.HostInstallingReason, "%s is being installed", s.DescribeHost(agent)), nil
 	case aiv1beta1.HostStatusDisconnected:
-		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "%s is out of touch with assisted-service: look at its console",
+		s.Blockf(stage, bootstrapv1.WaitingForHostReason, "%s has lost contact with assisted-service. Check its console",
 			s.DescribeHost(agent))
 		return s.Disconnected(stage, b.clock.Now()), nil
 	case aiv1beta1.HostStatusInsufficient, aiv1beta1.HostStatusPendingForInput, aiv1beta1.HostStatusPreparingFailed:

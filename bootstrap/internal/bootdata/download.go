@@ -38,7 +38,7 @@ func (d *Publisher) userData(
 	}
 	if left := d.downloads.Left(attempt); left > 0 {
 		s.Again.In(left)
-		stayWith(s, stage, "the discovery ignition could not be downloaded and is tried again")
+		stayWith(s, stage, "the discovery ignition could not be downloaded. The provider retries")
 		return bootmode.Data{}, false, nil
 	}
 	data, err := d.ignitions.Get(key, attempt, func(ctx context.Context) (bootmode.Data, error) {
@@ -64,7 +64,7 @@ func (d *Publisher) userData(
 	case hasDataOf(s, data.Modified) && d.downloads.Delay(attempt) < takesIn:
 		d.tryAgain(s, attempt)
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
-			"waiting for assisted-service to take the change of InfraEnv %s into the discovery ignition", s.InfraEnv.Name)
+			"waiting for assisted-service to apply the change of InfraEnv %s to the discovery ignition", s.InfraEnv.Name)
 		return bootmode.Data{}, false, nil
 	}
 	d.downloads.Reset(attempt)

@@ -112,7 +112,7 @@ func (d *Publisher) Publish(ctx context.Context, s *scope.Scope) (bool, error) {
 
 // waitForDataSecret reports that the Secret with the name of the bootstrap data is foreign.
 func waitForDataSecret(s *scope.Scope) (proceed bool) {
-	otherwise := "Else delete the Machine, which has no host yet that could be wiped"
+	otherwise := "Otherwise delete the Machine, which has no host yet, so nothing is wiped"
 	if s.DataHandedOut() || s.HostChosen() {
 		otherwise = "Deleting the Machine would wipe its host"
 	}
@@ -165,12 +165,12 @@ func bootedInfraEnv(s *scope.Scope, mode bootmode.Mode) string {
 
 func waitForAnotherMachine(s *scope.Scope) (bool, error) {
 	message := "the host booted a discovery image that assisted-service no longer knows, so it cannot register. Check on its console that " +
-		"it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; " +
-		"another Machine takes its place"
+		"it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; another " +
+		"Machine replaces it"
 	if s.Config.Status.AgentRef != nil {
 		message = "the host booted a discovery image that assisted-service no longer knows, and its Agent was deleted. Check on its console " +
 			"that it does not run OpenShift, for example after a restore of this hub. If it does not, delete the Machine, which wipes the host; " +
-			"another Machine takes its place"
+			"another Machine replaces it"
 	}
 	return s.Block(bootstrapv1.DataSecretAvailableCondition, bootstrapv1.BootImageOutdatedReason, message), nil
 }
@@ -187,7 +187,7 @@ func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode
 	if !s.HostChosen() {
 		changed, err := d.writer.Applier.Apply(ctx, desired, observed)
 		if kube.IsRefused(err) {
-			return d.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot take the boot image: %s",
+			return d.writer.Refused(s, stage, bootstrapv1.BootImageRejectedReason, "%s %s cannot get the boot image: %s",
 				observed.GetKind(), observed.GetName(), assisted.RedactURLs(err.Error())), nil
 		}
 		if err != nil {
@@ -203,10 +203,11 @@ func (d *Publisher) bootImage(ctx context.Context, s *scope.Scope, mode bootmode
 	}
 	if s.HostChosen() {
 		return s.Blockf(stage, bootstrapv1.BootImageRejectedReason,
-			"a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. Delete the Machine, which wipes "+
-				"the host, to return it", observed.GetKind(), observed.GetName()), nil
+			"a host was chosen for %s %s before its discovery image was set, so the host may boot a wrong image. To release the host, delete the "+
+				"Machine, which wipes the host", observed.GetKind(), observed.GetName()), nil
 	}
-	return s.Blockf(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out who else writes spec.image",
+	return s.Blockf(stage, bootstrapv1.BootImageRejectedReason, "%s %s does not keep the boot image: find out which other client writes "+
+		"spec.image",
 		observed.GetKind(), observed.GetName()), nil
 }
 

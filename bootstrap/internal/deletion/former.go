@@ -40,6 +40,6 @@ func (d *Releaser) EndFormer(ctx context.Context, s *scope.Scope, former []*aiv1
 				"If the Node remains there, delete it, which wipes nothing",
 			agent.Name, s.HostName(agent), assisted.RedactURLs(cleanup.Message))
 	}
-	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers before: "+
-		"if no Agent comes then, restart the host", bound.List(names)), nil
+	return fmt.Sprintf("Agent %s of its former Machine is still being deleted, and assisted-service forgets a host that registers earlier. "+
+		"If no Agent appears afterwards, restart the host", bound.List(names)), nil
 }

@@ -99,7 +99,7 @@ func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool,
 		if err := kube.Delete(ctx, d.client, agent); err != nil {
 			return false, err
 		}
-		text := agent.Name
+		text := describeReleased(s, agent)
 		if cleanup := assisted.AgentCondition(agent, aiv1beta1.CleanupCondition); cleanup.Status == corev1.ConditionFalse {
 			text += " (" + assisted.RedactURLs(cleanup.Message) + ")"
 			since = d.clock.Now() // assisted-service responds
@@ -109,10 +109,18 @@ func (d *Releaser) DeleteBoundAgents(ctx context.Context, s *scope.Scope) (bool,
 	}
 	if len(waiting) > 0 {
 		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingAgentReason,
-			"waiting for assisted-service to take the host out of the cluster and to delete Agent %s", bound.List(waiting))
+			"waiting for assisted-service to remove the host from the cluster and to delete %s", bound.List(waiting))
 		return s.Overdue(bootstrapv1.DeletingCondition, d.clock.Now(), since), nil
 	}
 	return true, nil
+}
+
+// describeReleased names the host of the identified Agent. Another Agent may run on another server.
+func describeReleased(s *scope.Scope, agent *aiv1beta1.Agent) string {
+	if s.IsRecorded(agent) {
+		return s.DescribeAgent(agent)
+	}
+	return "Agent " + agent.Name
 }
 
 // KeepForeignAgents waits while a host belongs to another cluster, to which another client bound its Agent. When
@@ -126,8 +134,8 @@ func (d *Releaser) KeepForeignAgents(ctx context.Context, s *scope.Scope) (bool,
 	for _, agent := range s.Agents {
 		if s.BoundElsewhere(agent) {
 			return s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.HostInAnotherClusterReason,
-				"Agent %s belongs to %s. Agent and InfraEnv %s are left alone until the Agent belongs to that cluster no more. Do not unbind or "+
-					"delete it if that cluster uses its server, which would be removed from the cluster and reinstalled",
+				"Agent %s belongs to %s. Agent and InfraEnv %s are kept until the Agent no longer belongs to that cluster. Do not unbind or delete it "+
+					"if that cluster uses its server, which would be removed from the cluster and reinstalled",
 				agent.Name, s.ClusterOf(agent), facts.InfraEnvOf(agent)), nil
 		}
 	}
@@ -175,14 +183,14 @@ func (d *Releaser) DeleteLeftAgents(ctx context.Context, s *scope.Scope) (bool, 
 	var waiting []string
 	var since time.Time
 	for _, agent := range s.Agents {
-		waiting = append(waiting, agent.Name)
+		waiting = append(waiting, describeReleased(s, agent))
 		since = slices.MaxFunc([]time.Time{since, scope.DeletedAt(agent)}, time.Time.Compare)
 		if err := kube.Delete(ctx, d.client, agent); err != nil {
 			return false, err
 		}
 	}
 	if len(waiting) > 0 {
-		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete Agent %s",
+		s.Blockf(bootstrapv1.DeletingCondition, bootstrapv1.DeletingAgentReason, "waiting for assisted-service to delete %s",
 			bound.List(waiting))
 		return s.Overdue(bootstrapv1.DeletingCondition, d.clock.Now(), since), nil
 	}

@@ -123,7 +123,8 @@ func unidentified(host string, silent, refusals []string) (reason, message strin
 			"that server: " + DetachFirst
 		return bootstrapv1.HostRefusedReason, bound.FitBefore(bound.Join(refusals, "Agent"), action) + action
 	case len(silent) > 0:
-		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware", bound.List(silent))
+		return bootstrapv1.WaitingForHostIdentityReason, fmt.Sprintf("waiting for Agent %s to report its hardware, which identifies "+
+			"BareMetalHost %s", bound.List(silent), host)
 	default:
 		return bootstrapv1.WaitingForHostReason, fmt.Sprintf("waiting for BareMetalHost %s to boot the discovery image", host)
 	}
@@ -141,7 +142,7 @@ func identifyByImage(f *facts.Facts) Identification {
 		if !assisted.HasInventory(agents[0]) && !facts.Bound(agents[0]) {
 			return Identification{
 				Reason:  bootstrapv1.WaitingForHostIdentityReason,
-				Message: fmt.Sprintf("waiting for Agent %s to report its hardware", agents[0].Name),
+				Message: fmt.Sprintf("waiting for %s to report its hardware", f.DescribeAgent(agents[0])),
 			}
 		}
 		if f.DataAgeUnknown(agents[0]) {
@@ -186,9 +187,9 @@ func earlyRegistrations(f *facts.Facts) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"Agent %s registered before the bootstrap data of this Machine existed: that server is not the Machine's host. Switch it off, or "+
-			"start it from its disk, then delete the Agent if it belongs to no cluster: "+
-			"a server of a cluster would be reinstalled. A server that still runs the image registers again, and is taken for the host",
+		"Agent %s registered before the bootstrap data of this Machine existed: that server is not the Machine's host. Switch it off, or start "+
+			"it from its disk, then delete the Agent if it belongs to no cluster: a server of a cluster would be reinstalled. A server that still "+
+			"runs the image registers again, and is mistaken for the host",
 		bound.List(names),
 	)
 }

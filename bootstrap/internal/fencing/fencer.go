@@ -139,7 +139,7 @@ func (k *Fencer) Retire(ctx context.Context, s *scope.Scope) error {
 		s.FencingSecret.UID, desired.FencingAnnotation, retiredFencing)
 	if err := client.IgnoreNotFound(k.client.Patch(ctx, s.FencingSecret.DeepCopy(), client.RawPatch(types.MergePatchType, patch),
 		client.FieldOwner(writer.FieldOwner))); err != nil {
-		return fmt.Errorf("cannot take the credentials out of Secret %s: %w", s.FencingSecret.Name, err)
+		return fmt.Errorf("cannot remove the credentials from Secret %s: %w", s.FencingSecret.Name, err)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (k *Fencer) applyFencingSecret(ctx context.Context, s *scope.Scope, credent
 		return nil
 	}
 	if err := k.writer.ApplySecret(ctx, s, wanted, made); err != nil {
-		return fmt.Errorf("cannot write the credentials with which the host is fenced: %w", err)
+		return fmt.Errorf("cannot write the fencing credentials of the host: %w", err)
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestErrorBeforeFirstConditionOfStage(t *testing.T) {
 		failure error
 		message string
 	}{
-		"an error of the provider":             {errors.New("https://img/?api_key=top-secret"), "see the manager's log"},
+		"an error of the provider":             {errors.New("https://img/?api_key=top-secret"), "see the log of the manager"},
 		"a refusal":                            {fmt.Errorf("cannot write the bootstrap data: %w", denied), "Forbidden (secrets)"},
 		"one of several, after another report": {errors.Join(denied, errors.New("also other-namespace")), "Forbidden (secrets)"},
 	} {

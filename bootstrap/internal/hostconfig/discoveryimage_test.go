@@ -26,8 +26,8 @@ func TestSettingsUnknownToAssistedService(t *testing.T) {
 	result := w.reconcile()
 	w.wants(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.InvalidConfigurationReason)
 	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.DiscoveryImageReadyCondition).Message).To(
-		Equal("assisted-service of this hub is too old for what is set here: its InfraEnvs have no spec.ntpSources. Leave that out, or get a " +
-			"newer assisted-service"))
+		Equal("assisted-service of this hub does not support this setting: its InfraEnvs have no spec.ntpSources. Remove the field, or " +
+			"upgrade assisted-service"))
 	w.Expect(result.RequeueAfter).To(Equal(time.Minute))
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(time.Minute), "an event meanwhile does not delay the next request")
 	for _, after := range []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 10 * time.Minute} {

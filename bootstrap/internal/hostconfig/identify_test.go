@@ -293,7 +293,7 @@ func TestHostAssignedToAnotherMachine(t *testing.T) {
 	w.create(discovered("a", "m", bootMAC))
 	w.reconcile()
 	w.lasts(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.NoHostFitsReason)
-	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, " +
+	w.Expect(w.message(bootstrapv1.ReadyCondition)).To(ContainSubstring("BareMetalHost lab/rack1-u7, which was assigned to Metal3Machine m, " +
 		"names another consumer in spec.consumerRef"))
 	w.Expect(w.agent("a").Spec.ClusterDeploymentName).To(BeNil(), "the host belongs to another Machine")
 

@@ -34,7 +34,7 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 		},
 		"a boot image": {
 			imageMade, bootstrapv1.DataSecretAvailableCondition, errDenied, bootstrapv1.BootImageRejectedReason,
-			"Metal3Machine m cannot take the boot image: ", func(w *world) {
+			"Metal3Machine m cannot get the boot image: ", func(w *world) {
 				machine := w.infraMachine()
 				w.change(machine, func() {
 					w.Expect(unstructured.SetNestedField(machine.Object, "http://images/other.iso", "spec", "image", "url")).To(Succeed())
@@ -49,7 +49,7 @@ func TestRejectedRequestsAreRepeated(t *testing.T) {
 			discoveredAfterBoot, bootstrapv1.HostBoundCondition,
 			errors.New("failed to create typed patch object (lab/a; agent-install.openshift.io/v1beta1, Kind=Agent): .spec.machineConfigPool: " +
 				"field not declared in schema"),
-			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub is too old for what is set here: its Agents have no " +
+			bootstrapv1.InvalidConfigurationReason, "assisted-service of this hub does not support this setting: its Agents have no " +
 				"spec.machineConfigPool. ", renameAgent,
 		},
 	} {

@@ -380,7 +380,7 @@ func TestFailedDeletionIsReported(t *testing.T) {
 	failed := status.Summarize(&facts.Facts{Config: w.config()}, &status.Findings{}, errors.New("no"))
 	for _, name := range []string{bootstrapv1.DeletingCondition, bootstrapv1.ReadyCondition} {
 		w.Expect(failed).To(ContainElement(And(HaveField("Type", name), HaveField("Reason", bootstrapv1.InternalErrorReason),
-			HaveField("Message", ContainSubstring("is tried again")))))
+			HaveField("Message", ContainSubstring("The provider retries")))))
 	}
 	w.reconcile()
 	message := w.message(bootstrapv1.DeletingCondition)

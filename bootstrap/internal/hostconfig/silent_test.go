@@ -83,8 +83,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.reconcile()
 				w.disconnect("a")
 			},
-			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason, mention: "host rack1-u7 is out of touch with " +
-				"assisted-service",
+			condition: bootstrapv1.HostInstalledCondition, before: bootstrapv1.WaitingForHostReason,
+			mention: "host rack1-u7 has lost contact with assisted-service",
 			respond: func(w *world) { w.enter("a", "installing") },
 		},
 		"the approved Agent is deleted": {
@@ -98,8 +98,8 @@ func TestSilentHostBecomesAProblem(t *testing.T) {
 				w.remove(w.agent("a"))
 			},
 			condition: bootstrapv1.HostIdentifiedCondition, before: bootstrapv1.WaitingForHostReason,
-			mention: "Agent a of the host was deleted. If the installation of the host had begun, the host may be installed in part; the host " +
-				"has not contacted",
+			mention: "Agent a of the host was deleted. If the installation of the host had begun, the host may be partly installed; the host has " +
+				"not contacted",
 			respond: func(w *world) { w.create(discovered("b", "m", bootMAC)) },
 		},
 	} {
@@ -182,7 +182,7 @@ func TestHostThatIsNotProvisionedIsNoProblem(t *testing.T) {
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostReason)
 }
 
-// TestTwoServersWithOneSystemUUID: assisted-service takes them for one host, whose Agent moves to the InfraEnv of the
+// TestTwoServersWithOneSystemUUID: assisted-service treats them as one host, whose Agent moves to the InfraEnv of the
 // server that registered last.
 func TestTwoServersWithOneSystemUUID(t *testing.T) {
 	w := booted(t)

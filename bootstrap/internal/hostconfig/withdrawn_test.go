@@ -240,7 +240,7 @@ func TestChangedMirrorsAreRegisteredAgain(t *testing.T) {
 			reported := conditions.GetMessage(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
 			if tc.handedOut {
 				w.Expect(reported).To(And(ContainSubstring("content of the ConfigMap of mirrorRegistryRef"), ContainSubstring("delete Machine m"),
-					ContainSubstring("wiped")))
+					ContainSubstring("which wipes")))
 			}
 		})
 	}
@@ -464,7 +464,7 @@ func TestSettingsKeptByImageAreReported(t *testing.T) {
 			w.reconcile()
 			reported := conditions.Get(w.config(), bootstrapv1.DiscoveryImageReadyCondition)
 			w.Expect(reported.Status).To(Equal(metav1.ConditionTrue))
-			w.Expect(reported.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("wiped")))
+			w.Expect(reported.Message).To(And(ContainSubstring(field), ContainSubstring("delete Machine m"), ContainSubstring("which wipes")))
 		})
 	}
 }

@@ -46,9 +46,9 @@ func Conflict(f *facts.Facts) string {
 		)
 	case isArbiter(f) && f.Install != nil && f.Install.Spec.ProvisionRequirements.ArbiterAgents == 0:
 		return fmt.Sprintf(
-			"spec.role is %s, but AgentClusterInstall %s counts no arbiters (spec.provisionRequirements.arbiterAgents is 0): if spec.arbiter "+
-				"of the control plane is not set, delete Machine %s, "+
-				"which wipes its host; another takes its place. Else see the condition Installed of the control plane",
+			"spec.role is %s, but AgentClusterInstall %s counts no arbiters (spec.provisionRequirements.arbiterAgents is 0): if spec.arbiter of "+
+				"the control plane is not set, delete Machine %s, which wipes its host; another Machine replaces it. Else see the condition Installed "+
+				"of the control plane",
 			bootstrapv1.HostRoleArbiter,
 			f.Install.Name,
 			f.Machine.Name,

@@ -77,7 +77,7 @@ func (id *Identifier) Identify(ctx context.Context, s *scope.Scope) (bool, error
 			return false, err
 		}
 		s.Blockf(stage, bootstrapv1.WaitingForHostReason,
-			"%s is being deleted; its host comes back as another one if it still runs the discovery agent", s.DescribeAgent(s.Agent))
+			"%s is being deleted; its host registers as another Agent if it still runs the discovery agent", s.DescribeAgent(s.Agent))
 		return s.Silent(stage, id.clock.Now(), s.Agent.DeletionTimestamp.Time), nil
 	}
 	message := RunsOn(s)

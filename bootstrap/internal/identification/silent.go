@@ -49,7 +49,7 @@ func (id *Identifier) lostAgent(ctx context.Context, s *scope.Scope) (message st
 	case err != nil:
 		return "", false, err
 	case agent == nil:
-		return fmt.Sprintf("Agent %s of the host was deleted. If the installation of the host had begun, the host may be installed in part",
+		return fmt.Sprintf("Agent %s of the host was deleted. If the installation of the host had begun, the host may be partly installed",
 			ref.Name), false, nil
 	case s.OwnInfraEnv(facts.InfraEnvOf(agent)) || s.Host == nil:
 		return "", false, nil
@@ -59,8 +59,8 @@ func (id *Identifier) lostAgent(ctx context.Context, s *scope.Scope) (message st
 		return "", false, err
 	}
 	return fmt.Sprintf("Agent %s of BareMetalHost %s/%s is now reported by %s, which booted the image of InfraEnv %s: two servers have the "+
-		"same system UUID, and assisted-service takes them for one host. "+
-		"Give each server its own UUID in its firmware", agent.Name, s.Host.Namespace, s.Host.Name, other, facts.InfraEnvOf(agent)), true, nil
+		"same system UUID, and assisted-service treats them as one host. Give each server its own UUID in its "+
+		"firmware", agent.Name, s.Host.Namespace, s.Host.Name, other, facts.InfraEnvOf(agent)), true, nil
 }
 
 // hostRunning returns the name of the BareMetalHost on which an Agent of another InfraEnv runs.

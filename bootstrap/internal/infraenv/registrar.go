@@ -56,7 +56,7 @@ func waitForInfraEnvName(s *scope.Scope, infraEnv *aiv1beta1.InfraEnv, foreign s
 		}
 	}
 	return s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.InfraEnvNotOursReason,
-		"InfraEnv %s exists and was not created for this object: %s. It is left alone: deleting it would delete its Agents, and remove their "+
+		"InfraEnv %s exists and was not created for this object: %s. It is not changed: its deletion would delete its Agents, and remove their "+
 			"Nodes from the cluster that runs on them. %s", infraEnv.Name, foreign, otherwise)
 }
 
@@ -170,18 +170,18 @@ func (i *Registrar) discoveryImageReady(s *scope.Scope, kept string) (proceed bo
 	case hostnetwork.Missing(s.Facts):
 		return waitForNetwork(s)
 	case image.Failure != "":
-		s.Blockf(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot make the discovery image of InfraEnv %s: %s",
+		s.Blockf(stage, bootstrapv1.DiscoveryImageFailedReason, "assisted-service cannot create the discovery image of InfraEnv %s: %s",
 			s.InfraEnv.Name, image.Failure)
 	case image.ISOURL == "" && image.IgnitionURL == "":
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
-			"waiting for assisted-service to make the discovery image of InfraEnv %s", s.InfraEnv.Name)
+			"waiting for assisted-service to create the discovery image of InfraEnv %s", s.InfraEnv.Name)
 		// assisted-service has not processed the InfraEnv at all.
 		if len(s.InfraEnv.Status.Conditions) == 0 {
 			s.Overdue(stage, i.clock.Now(), s.InfraEnv.CreationTimestamp.Time)
 		}
 	case hostnetwork.Pending(s.Facts, s.InfraEnv):
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
-			"waiting for assisted-service to take the NMStateConfigs that match %s into the discovery image of InfraEnv %s",
+			"waiting for assisted-service to add the NMStateConfigs that match %s to the discovery image of InfraEnv %s",
 			hostnetwork.Selector(s.Facts),
 			s.InfraEnv.Name)
 	default:

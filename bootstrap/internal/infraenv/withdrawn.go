@@ -200,8 +200,8 @@ func keepMirrorsDigest(registered, wanted *aiv1beta1.InfraEnv) {
 func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted *aiv1beta1.InfraEnv, delay time.Duration) error {
 	s.Again.In(delay)
 	s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change "+
-			"the ConfigMap, or set its content back",
+		"InfraEnv %s is created again at %s: the %s changed again after a registration. Find the clients that change the ConfigMap, or revert "+
+			"its content",
 		s.Namesake.Name, i.clock.Now().Add(delay).UTC().Format(time.RFC3339), contentOfMirrors)
 	keepMirrorsDigest(s.Namesake, wanted)
 	_, err := i.applyInfraEnv(ctx, s, wanted)
@@ -212,7 +212,7 @@ func (i *Registrar) delayRecreation(ctx context.Context, s *scope.Scope, wanted 
 // deletion counts for the limited rate of such recreations.
 func (i *Registrar) recreateInfraEnv(ctx context.Context, s *scope.Scope, fields []registeredField, mirrors bool) error {
 	s.Blockf(bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.WaitingForDiscoveryImageReason,
-		"InfraEnv %s is made again: assisted-service would keep its %s, which is not wanted any more", s.Namesake.Name, fields[0])
+		"InfraEnv %s is being recreated: assisted-service would keep its %s, which the spec no longer has", s.Namesake.Name, fields[0])
 	current, err := i.isCurrent(ctx, s)
 	if err != nil {
 		return err
@@ -269,8 +269,8 @@ func describeKept(s *scope.Scope, kept string) string {
 	if kept == "" {
 		return ""
 	}
-	return fmt.Sprintf("the image was handed out with another %s, which it keeps. Set it back, or delete Machine %s to get a host with it: "+
-		"what its host has installed by then is wiped", kept, s.Machine.Name)
+	return fmt.Sprintf("The published image has another %s. Revert the change, or delete Machine %s to get a host with the change, which "+
+		"wipes what its host has installed by then", kept, s.Machine.Name)
 }
 
 // isCurrent reports whether the API server has the config as it was read. If an older config was read, the field

@@ -57,8 +57,8 @@ func claimed(f *facts.Facts) *metav1.Condition {
 	return unavailable(
 		bootstrapv1.NoHostFitsReason,
 		fmt.Sprintf(
-			"BareMetalHost %s/%s, which was given to %s %s, names another consumer in spec.consumerRef. The provider does not use it until "+
-				"that changes. Find out which other client uses hosts of this namespace",
+			"BareMetalHost %s/%s, which was assigned to %s %s, names another consumer in spec.consumerRef. The provider does not use it until that "+
+				"changes. Find out which other client uses hosts of this namespace",
 			f.TakenHost.Namespace,
 			f.TakenHost.Name,
 			f.InfraMachine.GetKind(),

@@ -562,7 +562,7 @@ func TestHostTakenByAnotherConsumer(t *testing.T) {
 	g := NewWithT(t)
 	g.Expect(Host(f).Reason).To(Equal(bootstrapv1.NoHostFitsReason))
 	g.Expect(Host(f).Message).
-		To(HavePrefix("BareMetalHost lab/rack1-u7, which was given to Metal3Machine m, names another consumer in spec.consumerRef"))
+		To(HavePrefix("BareMetalHost lab/rack1-u7, which was assigned to Metal3Machine m, names another consumer in spec.consumerRef"))
 	now := metav1.Now()
 	f.InfraMachine.SetDeletionTimestamp(&now)
 	g.Expect(Host(f)).To(BeNil(), "the host was released, and given to another consumer")

@@ -41,7 +41,7 @@ func Withheld(f *facts.Facts, writesDisk bool) (reason, message string) {
 			wrong = append(wrong, detailed(host, reason, len(wrong) == 0))
 		}
 	}
-	const exclude = "To use other hosts meanwhile, keep it out: set the annotation capm3.metal3.io/unhealthy on it, or a label that " +
+	const exclude = "To use other hosts, exclude this one: set the annotation capm3.metal3.io/unhealthy on it, or a label that " +
 		"spec.hostSelector does not match"
 	switch {
 	case len(used) > 0:

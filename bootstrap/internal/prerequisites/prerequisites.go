@@ -43,7 +43,7 @@ func clusterReady(s *scope.Scope) (proceed bool) {
 			"a MachinePool cannot use an OpenshiftAssistedConfig: use a MachineDeployment")
 	case s.Machine == nil:
 		return s.Blockf(stage, bootstrapv1.WaitingForMachineReason,
-			"waiting until Cluster API makes the Machine whose spec.bootstrap.configRef is this object its owner")
+			"waiting until Cluster API sets the Machine whose spec.bootstrap.configRef is this object as its owner")
 	case s.Cluster == nil:
 		return s.Blockf(stage, bootstrapv1.WaitingForClusterInfrastructureReason, "waiting for Cluster %s", s.Machine.Spec.ClusterName)
 	case !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
@@ -76,7 +76,7 @@ func registrationBlocker(f *facts.Facts) (reason, message string) {
 		return bootstrapv1.WaitingForClusterDeploymentReason, obstacle
 	case f.Deployment == nil:
 		return bootstrapv1.WaitingForClusterDeploymentReason,
-			fmt.Sprintf("waiting for ClusterDeployment %s, which the control plane provider makes", name)
+			fmt.Sprintf("waiting for ClusterDeployment %s, which the control plane provider creates", name)
 	case f.Install == nil:
 		return bootstrapv1.WaitingForAgentClusterInstallReason, fmt.Sprintf(
 			"waiting for AgentClusterInstall %s, which states whether the cluster has mirrors, an arbiter or fencing: "+

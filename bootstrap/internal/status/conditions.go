@@ -112,7 +112,7 @@ func internalError(stage string, failure error) string {
 			kind += fmt.Sprintf(" (%s)", status.Status().Details.Kind)
 		}
 	}
-	return fmt.Sprintf("the last attempt failed before %s could be decided%s; it is tried again, see the manager's log", stage, kind)
+	return fmt.Sprintf("the last attempt failed before %s could be decided%s. The provider retries: see the log of the manager", stage, kind)
 }
 
 // rank sorts Ready first, then the stages in their order, then all other conditions.

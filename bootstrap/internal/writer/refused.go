@@ -6,7 +6,7 @@ import (
 
 // TooOld is the message about a field that the definition of a kind lacks. The definition comes with
 // assisted-service.
-const TooOld = "assisted-service of this hub is too old for what is set here: its %s have no %s. Leave that out, or get a newer " +
+const TooOld = "assisted-service of this hub does not support this setting: its %s have no %s. Remove the field, or upgrade " +
 	"assisted-service"
 
 // Refused records that the API server refused a write of a stage, and repeats the write later.

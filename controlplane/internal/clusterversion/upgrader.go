@@ -152,12 +152,12 @@ func (u *Upgrader) blockUpgrade(ctx context.Context, s *scope.Scope, inspection 
 	ctrl.LoggerFrom(ctx).Error(err, "Cannot read or write the ClusterVersion of the cluster, or an object on which the upgrade depends")
 	if left := kube.TransientPeriod - u.clock.Now().Sub(u.failing.Since(upgradeKey(s))); left > 0 && kube.IsTransient(err) {
 		inspection.Block(decision.Wait(controlplanev1.UpgradeInProgressReason,
-			"The upgrade is not requested yet: the API server of the cluster is busy or restarts. The request is tried again"))
+			"The upgrade is not requested yet: the API server of the cluster is busy or restarts. The provider retries"))
 		return
 	}
-	inspection.Block(decision.Wait(controlplanev1.ClusterVersionUnavailableReason, "The ClusterVersion of the cluster, or "+
-		"an object on which an upgrade depends, cannot be read or written. The request is tried again. Check that the "+
-		"credentials in the kubeconfig of the cluster have the rights for it, and see the log of the manager"))
+	inspection.Block(decision.Wait(controlplanev1.ClusterVersionUnavailableReason, "The ClusterVersion of the cluster, or an object on which "+
+		"an upgrade depends, cannot be read or written. The provider retries. Check that the credentials in the kubeconfig of the cluster have "+
+		"the rights for it, and see the log of the manager"))
 }
 
 func upgradeKey(s *scope.Scope) string { return reconcile.Key("upgrade", s.Stored) }

@@ -123,7 +123,7 @@ func TestMachineWithLateHookIsRemovedLikeOthers(t *testing.T) {
 	h.recorder.EventRecorder = recorder
 	m := h.deleteWithoutHook(clusterv1.MachineDeletingDrainingNodeReason)
 	h.reconcile()
-	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostReleaseBlocked Machine " + m.Name)))
 	h.setDeletingReason(m, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
 	h.reconcile()
 	h.Expect(h.etcds.calls).To(Equal([]string{"lead n1 instead of n0", "remove n0 through n1"}))

@@ -68,7 +68,7 @@ func TestReleasedHostThatRejoinsBeforeItIsOffIsRemoved(t *testing.T) {
 		"it has rejoined and cannot be removed": {func(h *hub) {
 			h.rejoin(func(*workload.EtcdMember) {})
 			h.etcds.changing = errors.New("secret of a server")
-		}, []string{"remove n0 through n1"}, "cannot query etcd: see the log of the manager; it is tried again"},
+		}, []string{"remove n0 through n1"}, "cannot query etcd: see the log of the manager. The provider retries"},
 		"etcd cannot be read": {func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, ""},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -377,10 +377,10 @@ func TestNodeThatMayRunIsNotDeleted(t *testing.T) {
 			func(h *hub) { h.etcds.changing = errors.New("secret of a server") },
 			[]string{"delete Node n0 (n0)"},
 			controlplanev1.EtcdUnknownReason,
-			"it is tried again",
+			"The provider retries",
 		},
 		"etcd cannot be inspected": {
-			func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "it is tried again",
+			func(h *hub) { h.etcds.observing = errors.New("secret of a server") }, nil, controlplanev1.EtcdUnknownReason, "The provider retries",
 		},
 		"the cluster is unreachable": {
 			func(h *hub) { h.workloads.facts.Connected = false },
@@ -450,7 +450,7 @@ func TestAgentOfFormerMachineDoesNotEndTheRecord(t *testing.T) {
 	h.Expect(h.controlPlane().Annotations).To(HaveKeyWithValue(controlplanev1.ReleasedHostsAnnotation, recordOf(m.Name)))
 	h.Expect(h.machines()).To(HaveLen(3), "one after the other")
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(
-		ContainSubstring("what is left of Node n0, whose host was released before, comes first"),
+		ContainSubstring("what is left of Node n0, whose host was released before, is handled first"),
 	)
 	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.HostsReleasingCondition)).To(
 		Equal("cleaning up after the host of Node n0"),

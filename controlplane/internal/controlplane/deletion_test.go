@@ -285,7 +285,7 @@ func TestFailedHoldDoesNotBlockTheDeletion(t *testing.T) {
 	h.holdFails = apierrors.NewInternalError(errors.New("failed calling webhook"))
 	h.Expect(h.Delete(t.Context(), h.controlPlane())).To(Succeed())
 	_, err := h.r.Reconcile(t.Context(), h.request())
-	h.Expect(err).To(MatchError(ContainSubstring("cannot change the hold of AgentClusterInstall c1")))
+	h.Expect(err).To(MatchError(ContainSubstring("cannot change spec.holdInstallation of AgentClusterInstall c1")))
 	h.Expect(h.machines()).To(BeEmpty())
 }
 

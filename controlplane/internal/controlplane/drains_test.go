@@ -226,7 +226,7 @@ func TestMachineWithHookReportsTheDrainOfAnotherMachine(t *testing.T) {
 		HaveField(
 			"Message",
 			And(
-				ContainSubstring("Machine "+dead.Name+" of Node n1 is being deleted and comes first"),
+				ContainSubstring("Machine "+dead.Name+" of Node n1 is being deleted and is handled first"),
 				ContainSubstring("Pod apps/db-0: cannot evict pod"),
 			),
 		)))

@@ -95,7 +95,7 @@ func TestForeignAgentHoldsTheInstallation(t *testing.T) {
 	h.Expect(install.Spec.HoldInstallation).To(BeTrue())
 	c := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(c.Reason).To(Equal(controlplanev1.ForeignAgentsBoundReason))
-	h.Expect(c.Message).To(And(ContainSubstring("The installation is held"), ContainSubstring("tenant/theirs")))
+	h.Expect(c.Message).To(And(ContainSubstring("The installation is blocked"), ContainSubstring("tenant/theirs")))
 
 	h.Expect(h.Delete(t.Context(), theirs)).To(Succeed())
 	h.reconcile()

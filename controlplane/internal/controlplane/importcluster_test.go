@@ -112,7 +112,7 @@ func TestMovedClusterIsImported(t *testing.T) {
 	h.reconcile()
 	h.endDeferral()
 	h.reconcile()
-	h.expectRegistration(controlplanev1.WaitingForImportReason, "take in")
+	h.expectRegistration(controlplanev1.WaitingForImportReason, "import the installed cluster")
 	h.setState("adding-hosts", hiveext.ClusterInstalledReason, 0)
 	h.reconcile()
 	h.expectRegistration("", "")

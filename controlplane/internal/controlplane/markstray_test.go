@@ -79,7 +79,7 @@ func TestMachineThatWasTakenOutIsReported(t *testing.T) {
 	h.Expect(m.OwnerReferences).To(Equal(clusterOwner()))
 	for _, condition := range []string{controlplanev1.MachinesCreatedCondition, controlplanev1.ScalingUpCondition} {
 		h.Expect(conditions.GetMessage(h.controlPlane(), condition)).To(
-			ContainSubstring("Machine "+m.Name+" was taken out of the control plane"), condition,
+			ContainSubstring("Machine "+m.Name+" was removed from the control plane"), condition,
 		)
 	}
 

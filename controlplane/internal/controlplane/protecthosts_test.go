@@ -108,7 +108,7 @@ func TestHookStaysIfTheProtectionCannotBeEnded(t *testing.T) {
 
 func TestHookThatWasRemovedByHandEndsTheProtection(t *testing.T) {
 	for situation, takenOut := range map[string]bool{
-		"of a control-plane Machine": false, "of a Machine that was taken out of the control plane": true,
+		"of a control-plane Machine": false, "of a Machine that was removed from the control plane": true,
 	} {
 		t.Run(situation, func(t *testing.T) {
 			h := newInstalledHub(t)

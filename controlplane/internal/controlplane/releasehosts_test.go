@@ -541,7 +541,7 @@ func TestRecordOfMachineThatIsNotDeletedBlocksNothing(t *testing.T) {
 	h.Expect(h.held()).To(HaveLen(3))
 }
 
-// A Machine that was taken out of the control plane does not count as deleted.
+// A Machine that was removed from the control plane does not count as deleted.
 func TestDeletedMachineThatIsTakenOutDoesNotCountAsDeleted(t *testing.T) {
 	h := newInstalledHub(t)
 	going := h.deleteMachine(0)
@@ -634,7 +634,7 @@ func TestDeletedClusterReleasesAllHosts(t *testing.T) {
 			h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
 			h.Expect(h.Delete(h.t.Context(), h.controlPlane())).To(Succeed())
 		},
-		"and a Machine was taken out of the control plane": func(h *hub) {
+		"and a Machine was removed from the control plane": func(h *hub) {
 			m := h.machines()[1]
 			m.OwnerReferences, m.Labels = nil, nil
 			h.Expect(h.Update(h.t.Context(), &m)).To(Succeed())

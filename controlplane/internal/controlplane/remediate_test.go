@@ -170,7 +170,7 @@ func TestTwoUnhealthyOfThreeAreNotReplaced(t *testing.T) {
 	)
 	h.Expect(reported).To(
 		ContainElement(
-			And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason), HaveField("Message", ContainSubstring("comes first"))),
+			And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason), HaveField("Message", ContainSubstring("is handled first"))),
 		),
 	)
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RemediationInProgressAnnotation))

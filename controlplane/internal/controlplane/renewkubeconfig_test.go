@@ -79,7 +79,7 @@ func TestResponseOfTheClusterDoesNotReachConditions(t *testing.T) {
 	_, err := h.r.kubeconfig.Renew(t.Context(), s)
 	h.Expect(err).To(MatchError(ContainSubstring("rose")))
 	h.Expect(s.Found.Blocked(tasks.KubeconfigRenewal).Message).To(
-		Equal("its credentials could not be renewed, and the renewal is tried again: its API server answers with 403 Forbidden"),
+		Equal("its credentials could not be renewed: its API server answers with 403 Forbidden. The provider retries"),
 	)
 }
 

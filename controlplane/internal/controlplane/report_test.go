@@ -227,7 +227,7 @@ func TestEventOfActionSurvivesFailedReport(t *testing.T) {
 	h.workloads.facts.Unhealthy = []string{"etcd is degraded"} // an urgent report
 	_, err := h.r.Reconcile(t.Context(), h.request())
 	h.Expect(err).To(MatchError(ContainSubstring("no answer")))
-	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostHeld Machine " + m.Name)))
+	h.Expect(recorder.Events).To(Receive(ContainSubstring("HostReleaseBlocked Machine " + m.Name)))
 }
 
 // TestPanicIsReportedAsFailure: the phases after a panic have no result.

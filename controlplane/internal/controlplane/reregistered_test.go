@@ -49,7 +49,7 @@ func (h *hub) expectUntouched(before *hiveext.AgentClusterInstall) {
 	}
 	h.Expect(c.Reason).To(Equal(controlplanev1.ReregisteredReason))
 	h.Expect(c.Message).To(
-		And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete nothing")),
+		And(ContainSubstring(`state "insufficient"`), ContainSubstring("c1-admin-kubeconfig"), ContainSubstring("Delete no object")),
 	)
 }
 

@@ -263,7 +263,7 @@ func TestFailedInstallationIsNotTriedAgainIfItMayRun(t *testing.T) {
 			h.requestRetry("1")
 			h.reconcile()
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
-			h.Expect(h.installedCondition().Message).To(And(ContainSubstring("not tried again"), ContainSubstring(because)))
+			h.Expect(h.installedCondition().Message).To(And(ContainSubstring("not retried"), ContainSubstring(because)))
 			for _, m := range h.machines() {
 				h.Expect(m.DeletionTimestamp).To(BeZero())
 			}
@@ -316,7 +316,7 @@ func TestRefusedAttemptDeletesNothing(t *testing.T) {
 			}
 			h.Expect(*h.installedCondition()).To(And(
 				HaveField("Reason", controlplanev1.InstallationFailedReason),
-				HaveField("Message", And(ContainSubstring("it is not tried again"), ContainSubstring(tc.message)))))
+				HaveField("Message", And(ContainSubstring("the installation is not retried"), ContainSubstring(tc.message)))))
 			h.expectNoDeletion()
 			h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))
 			deployment, install := h.registration()
@@ -350,7 +350,7 @@ func TestErrorOfTrialBlocksOnlyTheRetry(t *testing.T) {
 	h.Expect(h.machines()).To(ContainElement(HaveField("Labels", HaveKeyWithValue("rack", "1"))), "the other phases run")
 	installed := conditions.Get(h.controlPlane(), controlplanev1.InstalledCondition)
 	h.Expect(*installed).To(And(HaveField("Reason", controlplanev1.InstallationFailedReason), HaveField("Message", And(
-		ContainSubstring("it is not tried again yet: its registration could not be checked"),
+		ContainSubstring("the installation is not retried yet: its registration could not be checked"),
 		ContainSubstring("no endpoints"), Not(ContainSubstring("secret"))))))
 	h.expectNoDeletion()
 	h.Expect(h.controlPlane().Annotations).NotTo(HaveKey(controlplanev1.RetriedInstallationAnnotation))

@@ -135,7 +135,7 @@ func TestBlockersOfScaleDown(t *testing.T) {
 		"assisted-service treats it as not installed": {
 			func(h *hub) { h.setState("insufficient", hiveext.ClusterInstallationNotStartedReason, 0) },
 			controlplanev1.ReregisteredReason,
-			"Delete nothing here",
+			"Delete no object of this hub",
 			true,
 		},
 		"a host that was released is not cleaned up": {
@@ -202,7 +202,8 @@ func TestMachineWithoutHookIsNotDeleted(t *testing.T) {
 	h.scale(4)
 	h.reconcile()
 	h.Expect(h.deleted()).To(BeEmpty())
-	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("does not carry our hook yet"))
+	h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(ContainSubstring("does not have the etcd hook " +
+		"yet"))
 }
 
 func TestSurplusMachineIsDeletedAtOnceBeforeTheInstallation(t *testing.T) {
@@ -257,7 +258,7 @@ func TestAllWaitingMachinesAreReported(t *testing.T) {
 			ContainSubstring("the host of Machine " + going + " is not touched: without it etcd would have no quorum"),
 		)
 		h.Expect(conditions.GetMessage(h.controlPlane(), controlplanev1.ScalingUpCondition)).To(
-			ContainSubstring("n2 does not answer, and OpenShift takes in no other"),
+			ContainSubstring("n2 does not answer, and OpenShift adds no other member"),
 		)
 		now = now.Add(etcdgate.Interval)
 	}
@@ -288,7 +289,7 @@ func TestMachineIsCreatedWhenEtcdCanAddItsHost(t *testing.T) {
 	for _, condition := range []string{controlplanev1.ScalingUpCondition, controlplanev1.MachinesCreatedCondition} {
 		c := conditions.Get(h.controlPlane(), condition)
 		h.Expect(c.Reason).To(Equal(controlplanev1.EtcdQuorumAtRiskReason), condition)
-		h.Expect(c.Message).To(ContainSubstring("n1 does not answer, and OpenShift takes in no other meanwhile"), condition)
+		h.Expect(c.Message).To(ContainSubstring("n1 does not answer, and OpenShift adds no other member until then"), condition)
 	}
 	h.Expect(conditions.IsFalse(h.controlPlane(), controlplanev1.ScalingDownCondition)).To(BeTrue(), "no host is removed")
 

@@ -323,7 +323,7 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 	h.reconcile()
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
 	h.expectKubeconfig(
-		controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: none is made yet",
+		controlplanev1.KubeconfigAvailableReason, "7 connections, 60 minutes apart, in which no API server used them: 0 completed",
 	)
 
 	h.workloads.facts = connected
@@ -332,7 +332,7 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 		h.reconcile()
 		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
 		last := now.Add(time.Duration(authorities.WithdrawalChecks-checks) * authorities.WithdrawalInterval).UTC().Format(time.RFC3339)
-		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("%d made, the last follows at %s at the earliest", checks, last))
+		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("%d completed, the last follows at %s at the earliest", checks, last))
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)

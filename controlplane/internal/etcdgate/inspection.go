@@ -52,7 +52,7 @@ func (i *Inspection) Decided(ctx context.Context, by decision.Blocker, machine s
 // Failed reports that etcd could not be read or changed. The error is logged when it changes.
 func (i *Inspection) Failed(ctx context.Context, step removal.Step, err error) {
 	failure := i.describe(ctx, err, "Cannot inspect etcd or change its members", "Machine", step.Machine.Name, "step", step.Action)
-	i.block(step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", failure)), failure)
+	i.block(step.Machine.NotTouched(decision.Wait(controlplanev1.EtcdUnknownReason, "%s. The provider retries", failure)), failure)
 }
 
 // Etcd returns the observed etcd. It returns nil if etcd cannot be read, and reports the cause for the Machine.

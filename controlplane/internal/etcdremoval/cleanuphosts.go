@@ -108,7 +108,7 @@ func (r *Remover) reportLeaving(
 		ctrl.LoggerFrom(ctx).V(1).Info(
 			"Cannot remove a released host from etcd", "Machine", step.Machine.Name, "step", step.Action, "reason", failure.Error(),
 		)
-		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s; it is tried again", etcd.Describe(failure))
+		blocker = decision.Wait(controlplanev1.EtcdUnknownReason, "%s. The provider retries", etcd.Describe(failure))
 	case step.Action == removal.RemoveMember:
 		s.Found.Event(corev1.EventTypeNormal, "EtcdMemberRemoved",
 			"Removed member %s, which had joined again, from etcd: its Machine %s",

@@ -64,10 +64,10 @@ func (h *Hooks) addLate(ctx context.Context, s *scope.Scope, m *clusterv1.Machin
 	after := m.DeepCopy()
 	annotations.AddAnnotations(after, map[string]string{controlplanev1.EtcdMemberHookAnnotation: ""})
 	if err := kube.PatchMetadata(ctx, h.client, m, after, writer.FieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot hold Machine %s: %w", m.Name, err)
+		return fmt.Errorf("cannot add the etcd hook to Machine %s: %w", m.Name, err)
 	}
 	h.writer.Recent.Record(HookKey(m), m.ResourceVersion)
-	s.Found.Event(corev1.EventTypeNormal, "HostHeld", "Machine %s is being deleted: its host is held until it has left etcd", m.Name)
+	s.Found.Event(corev1.EventTypeNormal, "HostReleaseBlocked", "Machine %s is being deleted: its host is kept until it has left etcd", m.Name)
 	return nil
 }
 
@@ -97,7 +97,7 @@ func mayBeTouched(m *clusterv1.Machine) bool {
 // HookKey identifies the writes of the hook of a Machine in the memory of own writes.
 func HookKey(m *clusterv1.Machine) string { return reconcile.Key("hook", m) }
 
-// DropAll removes our hook from all Machines, also from those that were taken out of the control plane. It
+// DropAll removes our hook from all Machines, also from those that were removed from the control plane. It
 // ends the protection of their infrastructure machines.
 func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 	var errs []error

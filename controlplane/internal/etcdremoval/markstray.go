@@ -12,7 +12,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
-// ReportStray reports why a Machine is not deleted that was taken out of the control plane and still has our
+// ReportStray reports why a Machine is not deleted that was removed from the control plane and still has our
 // hook. Its host may be a member of etcd, but the decision whether etcd can spare a host no longer counts
 // this Machine.
 func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
@@ -21,10 +21,9 @@ func (r *Remover) ReportStray(_ context.Context, s *scope.Scope) (bool, error) {
 	}
 	for _, m := range s.Workers {
 		if !m.DeletionTimestamp.IsZero() && removal.HasHook(m) {
-			s.Found.Block(tasks.HostRelease, controlplanev1.ControlPlaneLabelsMissingReason, fmt.Sprintf("the host of Machine %s is not "+
-				"touched: the Machine has no labels of the control plane, so that it is unknown "+
-				"whether etcd can do without the host. Restore the labels %s and %s of the Machine. If its host is no member of etcd, remove the "+
-				"annotation %s instead",
+			s.Found.Block(tasks.HostRelease, controlplanev1.ControlPlaneLabelsMissingReason, fmt.Sprintf("the host of Machine %s is not touched: "+
+				"the Machine has no labels of the control plane, so that it is unknown whether etcd needs the host. Restore the labels %s and %s of "+
+				"the Machine. If its host is no member of etcd, remove the annotation %s instead",
 				m.Name, clusterv1.MachineControlPlaneLabel, clusterv1.MachineControlPlaneNameLabel, controlplanev1.EtcdMemberHookAnnotation))
 			return true, nil
 		}

@@ -66,7 +66,7 @@ func trimMachine(machine *clusterv1.Machine) *clusterv1.Machine {
 		}
 		kept.Status.Conditions = trimConditions(machine.Status.Conditions, clusterv1.MachineBootstrapConfigReadyCondition)
 		kept.Status.Conditions = append(kept.Status.Conditions, nodeAway(machine)...)
-		// A Machine that was taken out of its control plane may have the hook.
+		// A Machine that was removed from its control plane may have the hook.
 		kept.Annotations = kube.SelectKeys(machine.Annotations, controlplanev1.EtcdMemberHookAnnotation, clusterv1.UpdateInProgressAnnotation)
 		return kept
 	}

@@ -23,7 +23,7 @@ func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (b
 			return false, err
 		}
 	}
-	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is held: "+installed.ForeignAgents(s.Facts))
+	s.Block(controlplanev1.ForeignAgentsBoundReason, "The installation is blocked: "+installed.ForeignAgents(s.Facts))
 	return true, nil
 }
 

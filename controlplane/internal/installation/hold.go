@@ -40,7 +40,7 @@ func (r *Registrar) holdInstallation(ctx context.Context, s *scope.Scope, becaus
 		// The hold protects the disks of hosts: the interval does not grow, unlike that of other refused requests.
 		s.Again.In(reconcile.RefusedDelay)
 		s.Block(controlplanev1.InstallationRejectedReason,
-			fmt.Sprintf("The installation could not be held: %s. %s", assisted.RedactURLs(err.Error()), because))
+			fmt.Sprintf("The provider cannot block the installation: %s. %s", assisted.RedactURLs(err.Error()), because))
 		return false, nil
 	case err != nil:
 		return false, err
@@ -70,7 +70,7 @@ func (r *Registrar) applyHold(ctx context.Context, install *hiveext.AgentCluster
 	}
 	err := r.client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), holdOwner, client.ForceOwnership)
 	if err != nil {
-		return fmt.Errorf("cannot change the hold of AgentClusterInstall %s: %w", install.Name, err)
+		return fmt.Errorf("cannot change spec.holdInstallation of AgentClusterInstall %s: %w", install.Name, err)
 	}
 	return nil
 }

@@ -99,7 +99,7 @@ func (r *Registrar) delayRegistration(
 ) error {
 	s.Again.In(delay)
 	s.Block(controlplanev1.WaitingForAssistedServiceReason, fmt.Sprintf("Cluster is registered again at %s: %s changed again after a "+
-		"registration. Find the clients that change the ConfigMap, or set its content back. The installation is on hold",
+		"registration. Find the clients that change the ConfigMap, or revert its content. The installation is blocked",
 		r.clock.Now().Add(delay).UTC().Format(time.RFC3339), registration.ContentOfMirrors))
 	if !s.Install.Spec.HoldInstallation { // first, because the API server may refuse the other changes
 		if held, err := r.holdInstallation(ctx, s, "The cluster is registered with outdated mirrors"); err != nil || !held {

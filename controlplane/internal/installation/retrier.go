@@ -67,11 +67,11 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 	against, err := r.againstRetry(ctx, s)
 	if err != nil {
 		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason,
-			"it is not tried again yet: its registration could not be checked: "+bound.Cause(assisted.RedactURLs(err.Error())))
+			"the installation is not retried yet: its registration could not be checked: "+bound.Cause(assisted.RedactURLs(err.Error())))
 		return true, err
 	}
 	if len(against) > 0 {
-		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason, "it is not tried again: "+bound.Join(against, ""))
+		s.Found.Block(tasks.Retry, controlplanev1.InstallationFailedReason, "the installation is not retried: "+bound.Join(against, ""))
 		return true, nil
 	}
 	begun := attempt.Retry{Requested: requested, GivenUp: retry.ToGiveUp(s.Facts), Since: metav1.NewTime(r.clock.Now())}
@@ -79,7 +79,7 @@ func (r *Retrier) Retry(ctx context.Context, s *scope.Scope) (bool, error) {
 		return false, err
 	}
 	s.Found.Event(corev1.EventTypeNormal, "InstallationRetried",
-		"The failed installation is given up, and tried again: its Machines are deleted")
+		"The failed installation is retried: its Machines are deleted")
 	return false, nil
 }
 
@@ -141,7 +141,7 @@ func (r *Retrier) confirmGivenUp(ctx context.Context, s *scope.Scope) (bool, err
 			return false, err
 		}
 		s.Found.Event(corev1.EventTypeWarning, "InstallationRetryStopped",
-			"Nothing more is deleted, and the installation is not tried again: %s", bound.Join(runs, ""))
+			"Nothing more is deleted, and the installation is not retried: %s", bound.Join(runs, ""))
 		return false, nil
 	}
 	if unknown := retry.NotSilent(s.Facts); unknown != "" {
@@ -161,7 +161,7 @@ func (r *Retrier) markGivenUp(ctx context.Context, s *scope.Scope) (bool, error)
 	metav1.SetMetaDataAnnotation(&marked.ObjectMeta, bootstrapv1.InstallationGivenUpAnnotation, "")
 	err := kube.PatchMetadata(ctx, r.client, install, marked, writer.FieldOwner)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as given up: %w", install.Name, err)
+		return false, fmt.Errorf("cannot mark AgentClusterInstall %s as abandoned: %w", install.Name, err)
 	}
 	return true, nil
 }
@@ -202,7 +202,7 @@ func (r *Retrier) giveUpKubeconfig(ctx context.Context, s *scope.Scope) (bool, e
 	patch := func() error { return kube.PatchMetadata(ctx, r.client, kubeconfig, after, writer.FieldOwner) }
 	refused, err := r.writer.Owners.Write(after, kubeconfig, patch)
 	if client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("cannot give up the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
+		return false, fmt.Errorf("cannot release the kubeconfig in Secret %s: %w", kubeconfig.Name, err)
 	}
 	if refused > 0 {
 		s.Again.In(refused)

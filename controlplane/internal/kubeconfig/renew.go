@@ -56,7 +56,7 @@ func (p *Publisher) Renew(ctx context.Context, s *scope.Scope) (bool, error) {
 	cause, err := p.renewToken(ctx, s, current)
 	if err != nil {
 		s.Found.Block(tasks.KubeconfigRenewal, controlplanev1.KubeconfigAvailableReason,
-			"its credentials could not be renewed, and the renewal is tried again: "+cause)
+			"its credentials could not be renewed: "+cause+". The provider retries")
 	}
 	return true, err
 }

@@ -51,13 +51,13 @@ func (p *Publisher) untilRemoval(s *scope.Scope, bundle string, recorded facts.K
 		authorities.WithdrawalChecks, int(authorities.WithdrawalInterval.Minutes()))
 	last, counting := p.withdrawals.Get(s.Stored.UID)
 	if !counting || !last.counts(bundle) || last.checks == 0 {
-		return text + ": none is made yet"
+		return text + ": 0 completed"
 	}
 	if last.checks >= authorities.WithdrawalChecks {
-		return text + ": all are made"
+		return text + ": all completed"
 	}
 	at := last.next.Add(time.Duration(authorities.WithdrawalChecks-last.checks-1) * authorities.WithdrawalInterval)
-	return fmt.Sprintf("%s: %d made, the last follows at %s at the earliest", text, last.checks, at.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s: %d completed, the last follows at %s at the earliest", text, last.checks, at.UTC().Format(time.RFC3339))
 }
 
 // stillTrusted returns the names of the withdrawn authorities in the published kubeconfig. added are the fingerprints

@@ -104,9 +104,8 @@ func freeSlots(s *scope.Scope, missing int) []desired.Slot {
 	slots = slices.DeleteFunc(slots, func(slot desired.Slot) bool {
 		taken := slices.ContainsFunc(s.Workers, func(m *clusterv1.Machine) bool { return m.Name == slot.Name })
 		if taken {
-			s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was taken out of the control plane, and none is "+
-				"created in its place while it exists: restore its labels %s and %s. "+
-				"If another is to take its place, delete it then, which wipes its host", slot.Name,
+			s.Block(controlplanev1.MachineCreationFailedReason, fmt.Sprintf("Machine %s was removed from the control plane and blocks its "+
+				"replacement: restore its labels %s and %s. To replace the Machine, delete it afterwards, which wipes its host", slot.Name,
 				clusterv1.MachineControlPlaneLabel,
 				clusterv1.MachineControlPlaneNameLabel))
 		}
@@ -142,7 +141,7 @@ func templateField(slot desired.Slot) string {
 func creationBlocker(phase controlplanev1.InstallationPhase) string {
 	switch phase {
 	case controlplanev1.InstallationFailed:
-		return "the installation failed, hence no further Machines are created; see the condition Installed"
+		return "the installation failed, so no further Machines are created; see the condition Installed"
 	case controlplanev1.InstallationInstalled:
 		return "the missing Machines are created when assisted-service reports that the cluster accepts hosts"
 	}
@@ -193,7 +192,7 @@ func (c *Creator) blockCreation(s *scope.Scope, errs ...error) {
 	if left := kube.TransientPeriod - c.clock.Now().Sub(c.Failing.Since(key)); left > 0 && !slices.ContainsFunc(
 		errs, func(err error) bool { return !kube.IsTransient(err) },
 	) {
-		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The creation is tried again"
+		reason, message = clusterv1.ScalingUpReason, "Machines not created yet: "+message+". The provider retries"
 		s.Again.In(left)
 	}
 	s.Found.Block(tasks.MachineCreation, reason, message)

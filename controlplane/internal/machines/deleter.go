@@ -73,7 +73,7 @@ func (d *Deleter) ScaleDown(ctx context.Context, s *scope.Scope) (bool, error) {
 		s.Found.Block(
 			tasks.ScaleDown,
 			controlplanev1.WaitingForMachinesDeletionReason,
-			fmt.Sprintf("what is left of %s, whose host was released before, comes first", situation.ReleasedHosts[0].Origin()),
+			fmt.Sprintf("what is left of %s, whose host was released before, is handled first", situation.ReleasedHosts[0].Origin()),
 		)
 		return true, nil
 	}
@@ -105,7 +105,7 @@ func (d *Deleter) scaleInstalledDown(ctx context.Context, s *scope.Scope, situat
 		inspection.Block(
 			decision.Watch(
 				controlplanev1.WaitingForEtcdReason,
-				"Machine %s is not deleted: it does not carry our hook yet, see the condition MachinesUpToDate",
+				"Machine %s is not deleted: it does not have the etcd hook yet, see the condition MachinesUpToDate",
 				name,
 			),
 		)

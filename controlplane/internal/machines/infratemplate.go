@@ -72,7 +72,7 @@ func (c *Creator) ownTemplate(ctx context.Context, s *scope.Scope, template *uns
 		template, before, func() error { return kube.PatchMetadata(ctx, c.client, before, template, writer.FieldOwner) },
 	)
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("cannot make the Cluster an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
+		return fmt.Errorf("cannot set the Cluster as an owner of %s %s: %w", before.GetKind(), before.GetName(), err)
 	}
 	if refused > 0 {
 		s.Again.In(refused)

@@ -121,10 +121,10 @@ func (r *Remediator) decide(ctx context.Context, s *scope.Scope, situation *reme
 	switch {
 	case errors.Is(err, cluster.ErrNotConnected):
 		return situation.Unread(
-			"the cluster's API server does not answer, so that nothing is known of etcd; see the condition Available of the control plane", true,
+			"the cluster's API server does not answer, so the state of etcd is unknown; see the condition Available of the control plane", true,
 		), nil
 	case err != nil:
-		return situation.Unread(etcd.Describe(err)+"; it is tried again", false), err
+		return situation.Unread(etcd.Describe(err)+". The provider retries", false), err
 	}
 	return situation.Decide(seen), nil
 }
@@ -148,7 +148,7 @@ func (r *Remediator) replace(ctx context.Context, s *scope.Scope, step remediati
 	r.gate.Done(s, tasks.Remediation)
 	unhealthy := conditions.GetMessage(step.Machine, clusterv1.MachineHealthCheckSucceededCondition)
 	s.Found.Event(corev1.EventTypeWarning, "MachineRemediated",
-		"Machine %s is unhealthy (%s): it is being deleted, and another takes its place",
+		"Machine %s is unhealthy (%s): it is being deleted, and another Machine replaces it",
 		step.Machine.Name,
 		unhealthy,
 	)
@@ -173,7 +173,7 @@ func (r *Remediator) reportRemediation(ctx context.Context, s *scope.Scope, step
 			condition.Reason, condition.Message = step.Reason, step.Message
 		default:
 			condition.Reason, condition.Message = controlplanev1.MachineRemediationDeferredReason,
-				"Machine is not replaced yet: Machine "+step.Machine.Name+" comes first"
+				"Machine is not replaced yet: Machine "+step.Machine.Name+" is handled first"
 		}
 		if err := r.conditions.set(ctx, s, i, condition, remediationOwner); err != nil {
 			return err

@@ -21,7 +21,7 @@ func (c *Creator) ScaleUp(ctx context.Context, s *scope.Scope) (bool, error) {
 	case s.Missing == 0:
 		return true, nil
 	case s.Fenced():
-		step := removal.Fenced("no Machine is created in the place of a deleted Machine")
+		step := removal.Fenced("a deleted Machine is not replaced")
 		s.Found.Block(tasks.ScaleUp, step.Reason, step.Message)
 		return true, nil
 	case !s.Workload.Connected:

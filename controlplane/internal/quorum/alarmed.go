@@ -28,8 +28,8 @@ func (v *View) alarmed(own workload.EtcdMember) *decision.Blocker {
 		case a.Kind == workload.EtcdNoSpace:
 			blocker = decision.Wait(
 				controlplanev1.EtcdAlarmReason,
-				"etcd has the alarm NOSPACE, it is full, and a healthy member is not removed meanwhile: %s, see etcdctl endpoint status "+
-					"and etcdctl alarm list, make room with etcdctl defrag, one member after the other, then etcdctl alarm disarm",
+				"etcd has the alarm NOSPACE: it is full, and no healthy member is removed. See etcdctl endpoint status and etcdctl alarm list %s. Run "+
+					"etcdctl defrag on one member after the other, then etcdctl alarm disarm",
 				inEtcdPod,
 			)
 		case a.Kind == workload.EtcdCorrupt:
@@ -58,12 +58,12 @@ func (v *View) corrupt(a workload.EtcdAlarm) string {
 	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.ID == a.Member })
 	switch {
 	case a.Member == 0:
-		return "its members hold different data, and it does not know which of them has the right ones"
+		return "its members have different data, and etcd does not know which data are right"
 	case at < 0:
 		return fmt.Sprintf("about %x, which is no member any more", a.Member)
 	}
 	return fmt.Sprintf(
-		"its member %s holds other data than the others. Delete its Machine, which then comes first and whose host is wiped",
+		"its member %s has other data than the others. Delete its Machine, which is then handled first and whose host is wiped",
 		NameOf(v.Members[at]),
 	)
 }

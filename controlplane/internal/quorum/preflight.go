@@ -13,8 +13,8 @@ func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 		return []decision.Blocker{
 			decision.Watch(
 				controlplanev1.EtcdTopologyNotSupportedReason,
-				"the cluster is made to run on a single node, which no other host can replace. For more hosts create another cluster; deleting "+
-					"this Cluster wipes its host",
+				"the cluster is a single-node cluster, whose host no other host can replace. For more hosts create another cluster; deleting this "+
+					"Cluster wipes its host",
 			),
 		}
 	}
@@ -24,7 +24,8 @@ func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 			against,
 			decision.Wait(
 				controlplanev1.EtcdAlarmReason,
-				"etcd has the alarm %s, with which no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
+				"etcd has the alarm %s, and no host can join until it is disarmed: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause "+
+					"is fixed",
 				Shorten(a.Kind),
 				inEtcdPod,
 			),
@@ -37,8 +38,8 @@ func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 				against,
 				decision.Wait(
 					controlplanev1.EtcdQuorumAtRiskReason,
-					"etcd member %s %s, and OpenShift takes in no other meanwhile: repair its host, or delete its Machine, "+
-						"which wipes the host; another takes its place",
+					"etcd member %s %s, and OpenShift adds no other member until then: repair its host, or delete its Machine, which wipes the host; "+
+						"another Machine replaces it",
 					NameOf(m),
 					m.Problem,
 				),
@@ -80,16 +81,16 @@ func Unclear(etcd *workload.Etcd) *decision.Blocker {
 	case !etcd.InPods():
 		blocker = decision.Watch(
 			controlplanev1.EtcdTopologyNotSupportedReason,
-			"the control plane has the topology %q, whose etcd members are not touched from here: remove its member, if it has one, as "+
-				"OpenShift documents it for that topology, then take the annotation %s off the Machine",
+			"the control plane has the topology %q, whose etcd members the provider does not change: remove the member of this host, if it has "+
+				"one, as OpenShift documents it for that topology, then remove the annotation %s from the Machine",
 			Shorten(string(etcd.Topology)),
 			controlplanev1.EtcdMemberHookAnnotation,
 		)
 	case etcd.Doubt != "":
 		blocker = decision.Wait(
 			controlplanev1.EtcdUnknownReason,
-			"%s. If it stays so, compare the output of etcdctl member list in each Pod with the label app=etcd in namespace openshift-etcd of "+
-				"the cluster",
+			"%s. If the state persists, compare the output of etcdctl member list in each Pod with the label app=etcd in namespace openshift-etcd "+
+				"of the cluster",
 			etcd.Doubt,
 		)
 	case len(etcd.Members) == 0:
@@ -108,7 +109,7 @@ func Unclear(etcd *workload.Etcd) *decision.Blocker {
 func Lost() decision.Blocker {
 	return decision.Wait(
 		controlplanev1.EtcdQuorumAtRiskReason,
-		"etcd does not serve the API server of the cluster, it has most likely lost its quorum. Bring the hosts of its members back; if "+
-			"that cannot be, restore etcd as OpenShift documents it. Until then no member is removed",
+		"etcd does not serve the API server of the cluster, it has most likely lost its quorum. Repair the hosts of its members. If that is "+
+			"impossible, restore etcd as OpenShift documents it. Until then no member is removed",
 	)
 }

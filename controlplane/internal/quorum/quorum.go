@@ -63,14 +63,14 @@ func (v *View) last(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || len(v.Voters()) > 1 {
 		return nil
 	}
-	until := "a Machine alone is never taken out of it"
+	until := "no single Machine is ever removed from it"
 	if v.Replicas > 1 {
-		until = "else the Machine waits until other hosts have joined"
+		until = "otherwise the Machine waits until other hosts have joined"
 	}
 	blocker := decision.Wait(
 		controlplanev1.LastEtcdMemberReason,
-		"its host is the only member of etcd, with all data of the cluster. If the cluster is not needed any more, delete the Cluster, "+
-			"which wipes all its hosts; %s",
+		"its host is the only member of etcd, with all data of the cluster. If the cluster is no longer needed, delete the Cluster, which wipes "+
+			"all its hosts; %s",
 		until,
 	)
 	return &blocker
@@ -102,7 +102,7 @@ func (v *View) lost(workload.EtcdMember) *decision.Blocker {
 	}
 	blocker := decision.Wait(
 		controlplanev1.EtcdQuorumAtRiskReason,
-		"etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Bring their hosts back; if that cannot be, restore etcd as "+
+		"etcd has lost its quorum: of %s only %d %s healthy, and it needs %d (%s). Repair their hosts. If that is impossible, restore etcd as "+
 			"OpenShift documents it. Until then no member is removed",
 		english.Plural(len(voters), "member", ""),
 		healthy,
@@ -126,7 +126,7 @@ func (v *View) joining(own workload.EtcdMember) *decision.Blocker {
 		blocker := decision.Wait(controlplanev1.WaitingForEtcdReason, "etcd member %s is joining: waiting until it votes", NameOf(m))
 		if !m.Healthy() {
 			blocker.Message += fmt.Sprintf(
-				", but it %s. If its host does not come up, delete its Machine, which then comes first; its host is wiped",
+				", but it %s. If its host does not come up, delete its Machine, which is then handled first; its host is wiped",
 				m.Problem,
 			)
 		}
@@ -151,8 +151,8 @@ func (v *View) strays(own workload.EtcdMember) *decision.Blocker {
 			if m.Node == node || at != nil && m.RunsAs(at.Node) {
 				blocker := decision.Wait(
 					controlplanev1.WaitingForMachinesDeletionReason,
-					"Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: a healthy member is not "+
-						"removed meanwhile. When the host is deleted, remove that member as OpenShift documents it",
+					"Machine %s, which is not of the control plane, is being deleted, and its host is etcd member %s: no healthy member is removed until "+
+						"then. When the host is deleted, remove that member as OpenShift documents it",
 					m.Name,
 					NameOf(member),
 				)
@@ -211,20 +211,20 @@ func (v *View) remedy(members []workload.EtcdMember) string {
 		case at < 0:
 		case v.Machines[at].Blocker != "":
 			return fmt.Sprintf(
-				"Machine %s of Node %s is being deleted and comes first: %s",
+				"Machine %s of Node %s is being deleted and is handled first: %s",
 				v.Machines[at].Name,
 				Shorten(node),
 				v.Machines[at].Blocker,
 			)
 		default:
 			return fmt.Sprintf(
-				"Machine %s of Node %s is being deleted and comes first: see its condition Deleting",
+				"Machine %s of Node %s is being deleted and is handled first: see its condition Deleting",
 				v.Machines[at].Name,
 				Shorten(node),
 			)
 		}
 	}
-	return "Repair its host, or delete its Machine, which then comes first; its host is wiped"
+	return "Repair its host, or delete its Machine, which is then handled first; its host is wiped"
 }
 
 // lead moves the leadership to another member before the leader is removed, and removes a member through the
@@ -238,13 +238,13 @@ func (v *View) lead(own workload.EtcdMember) Change {
 		return blockedChange(
 			decision.Wait(
 				controlplanev1.EtcdUnknownReason,
-				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If it stays so, see the logs "+
-					"of the Pods with the label app=etcd in namespace openshift-etcd of the cluster, and the network between their "+
-					"hosts",
+				"the etcd members do not agree on who leads: waiting for an election, which takes seconds. If the state persists, see the logs of the "+
+					"Pods with the label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts",
 			),
 		)
 	case len(heirs) == 0:
-		return blockedChange(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can lead: bring their hosts back"))
+		return blockedChange(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can become the leader: repair the hosts "+
+			"of the other members"))
 	case v.Members[at].ID == own.ID && own.Healthy():
 		return Change{To: &heirs[0]}
 	case v.Members[at].ID != own.ID && v.Members[at].Healthy():

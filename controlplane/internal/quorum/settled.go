@@ -85,8 +85,7 @@ func (v *View) configured(own workload.EtcdMember) *decision.Blocker {
 	}
 	blocker := decision.Wait(
 		controlplanev1.WaitingForEtcdReason,
-		"Node %s is given another machine configuration, for which it is restarted: waiting until that is done. See the MachineConfigPools "+
-			"of the cluster",
+		"Node %s gets another machine configuration and restarts: waiting until the update ends. See the MachineConfigPools of the cluster",
 		v.Nodes[at].Name,
 	)
 	return &blocker

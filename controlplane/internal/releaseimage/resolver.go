@@ -202,8 +202,8 @@ func (r *Resolver) foreignImageSet(ctx context.Context, s *scope.Scope, name str
 	if err != nil || set == nil || set.Annotations[facts.OwnerAnnotation] == client.ObjectKeyFromObject(s.ControlPlane).String() {
 		return false, err
 	}
-	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not created for this control plane. "+
-		"It is not changed. Give the control plane another name. If it names the wanted release, set config.clusterImageSetRef to it", set.Name))
+	s.Block(controlplanev1.InstallationNotOursReason, fmt.Sprintf("ClusterImageSet %s exists and was not created for this control plane. It "+
+		"is not changed. Give the control plane another name. If it names the wanted release, set config.clusterImageSetRef to it", set.Name))
 	return true, nil
 }
 
@@ -224,8 +224,8 @@ func registrable(s *scope.Scope) bool {
 		return true
 	}
 	s.Block(controlplanev1.VersionChangeNotSupportedReason, fmt.Sprintf("the cluster is registered with release %s (ClusterImageSet %s), and "+
-		"assisted-service accepts no other: set %s back to it, or delete the Cluster, which wipes no host, "+
-		"because nothing is installed yet, and create it again", version, registered, s.Settings().Release))
+		"assisted-service accepts no other: set %s back to it, or delete the Cluster, which wipes no host, because nothing is installed yet, "+
+		"and create it again", version, registered, s.Settings().Release))
 	return false
 }
 
@@ -252,8 +252,8 @@ func blockRelease(s *scope.Scope, image string, retryAfter time.Duration, err er
 			"config.clusterImageSetRef", image, settings.Release, settings.Image)
 	case errors.Is(err, release.ErrUnavailable):
 		reason = controlplanev1.RegistryUnavailableReason
-		message = fmt.Sprintf("cannot look up release image %s: %v; it is tried again, or set %s by digest, or "+
-			"config.clusterImageSetRef", image, err, settings.Image)
+		message = fmt.Sprintf("cannot look up release image %s: %v. The provider retries. An image by digest in %s, or a set in "+
+			"config.clusterImageSetRef, needs no look-up", image, err, settings.Image)
 	}
 	if retryAfter > 0 {
 		s.Again.In(retryAfter)

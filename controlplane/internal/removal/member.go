@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/quorum"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
@@ -81,12 +82,12 @@ func (v *view) doubtNode(m quorum.Machine) string {
 		)
 	}
 	return fmt.Sprintf(
-		"Node %s runs on another host (providerID %s, not %s): it is unknown whose etcd member that is. If that is right, the host of "+
-			"the Machine no longer exists: see whether etcd has a "+
-			"member of it, and take the hook off the Machine",
+		"Node %s runs on another host (providerID %s, not %s): it is unknown whose etcd member that is. If that is right, the host of the "+
+			"Machine no longer exists: check whether etcd has a member of it, and remove the annotation %s from the Machine",
 		m.Node,
 		quorum.Shorten(node.ProviderID),
 		quorum.Shorten(m.ProviderID),
+		controlplanev1.EtcdMemberHookAnnotation,
 	)
 }
 
@@ -134,11 +135,12 @@ func (v *view) doubtElsewhere(member *workload.EtcdMember, node string, m quorum
 		return ""
 	}
 	return fmt.Sprintf(
-		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until "+
-			"the infrastructure provider has set the providerIDs of Node and Machines. If it is the Node of a host without Machine, see "+
-			"that the host of this one is no member of etcd, and take the hook off",
+		"etcd member %s is that of Node %s, which no other Machine proves to be its own: it may be the host of this one. Waiting until the "+
+			"infrastructure provider has set the providerIDs of Node and Machines. If it is the Node of a host without Machine, check that the "+
+			"host of this one is no member of etcd, and remove the annotation %s from its Machine",
 		quorum.NameOf(*member),
 		node,
+		controlplanev1.EtcdMemberHookAnnotation,
 	)
 }
 

@@ -559,8 +559,8 @@ func (v *view) decideNamesake(node *workload.ControlPlaneNode) Step {
 			return blocked(
 				decision.Wait(
 					controlplanev1.EtcdHostNotIdentifiedReason,
-					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. "+
-						"Waiting until it is up; if that cannot be, remove it as OpenShift documents it",
+					"etcd member %s (%x) %s: it is unknown whether it belongs to the released host, or to the host that is Node %s now. Waiting until it "+
+						"is up. If that is impossible, remove it as OpenShift documents it",
 					quorum.NameOf(m),
 					m.ID,
 					m.Problem,

@@ -87,9 +87,9 @@ func NotLed(step Step) Step {
 func Fenced(format string, what ...any) decision.Blocker {
 	return decision.Watch(
 		controlplanev1.EtcdTopologyNotSupportedReason,
-		"%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is run by Pacemaker, and is not changed from here. "+
-			"Replace a host that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the "+
-			"Cluster, which wipes its hosts",
+		"%s: the cluster is one of two nodes with fencing (spec.fencing), whose etcd is managed by Pacemaker, and the provider does not change "+
+			"it. Replace a host that cannot be repaired as OpenShift documents it for two-node clusters with fencing, or delete the Cluster, which "+
+			"wipes its hosts",
 		fmt.Sprintf(format, what...),
 	)
 }
@@ -102,11 +102,10 @@ func (a *Situation) fenced() *decision.Blocker {
 		return nil
 	}
 	m := a.Machines[at]
-	blocker := Fenced("the host of Machine %s is neither taken out of etcd nor released", m.Name)
+	blocker := Fenced("the host of Machine %s is neither removed from etcd nor released", m.Name)
 	blocker.Message += fmt.Sprintf(
-		". When the cluster certainly does without this host, and the Machine's condition Deleting shows that it waits for the hook, take "+
-			"the annotation %s off the Machine: the host is "+
-			"wiped then",
+		". If the cluster certainly does not need this host, and the condition Deleting of the Machine shows that it waits for the hook, remove "+
+			"the annotation %s from the Machine: the host is then wiped",
 		controlplanev1.EtcdMemberHookAnnotation,
 	)
 	return &blocker
@@ -153,7 +152,7 @@ func (a *Situation) before() *decision.Blocker {
 		if !m.Deleted.IsZero() && !m.HasHook {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
-				"Machine %s is being removed, which comes first: see its condition Deleting",
+				"Machine %s is being removed and is handled first: see its condition Deleting",
 				m.Name,
 			)
 			return &blocker
@@ -164,7 +163,7 @@ func (a *Situation) before() *decision.Blocker {
 		if !a.hasDeletingMachine(left) {
 			blocker := decision.Watch(
 				controlplanev1.WaitingForMachinesDeletionReason,
-				"what is left of %s, whose host was released before, comes first",
+				"what is left of %s, whose host was released before, is handled first",
 				left.Origin(),
 			)
 			return &blocker

@@ -360,7 +360,7 @@ func TestNextStep(t *testing.T) {
 			machine: "m0",
 			member:  "n0",
 			reason:  controlplanev1.WaitingForEtcdReason,
-			message: "Node n2 is given another machine configuration",
+			message: "Node n2 gets another machine configuration",
 		},
 		"its own host is restarted with another configuration: removed": {
 			change: all(leads(1), func(w *world) { w.Nodes[0].Configuring = true }), action: RemoveMember, machine: "m0", member: "n0", via: "n1",
@@ -524,7 +524,7 @@ func TestNextStep(t *testing.T) {
 		"another holds other data: that has to go": {
 			change: all(leads(1), alarm(workload.EtcdCorrupt, 2)),
 			action: Wait, machine: "m0", member: "n0", reason: controlplanev1.EtcdAlarmReason,
-			message: "its member n1 holds other data than the others. Delete its Machine, which then comes first and whose host is wiped: see " +
+			message: "its member n1 has other data than the others. Delete its Machine, which is then handled first and whose host is wiped: see " +
 				"etcdctl alarm list",
 		},
 		"another holds other data, and is deleted later: it goes": {
@@ -540,7 +540,7 @@ func TestNextStep(t *testing.T) {
 			machine: "m0",
 			member:  "n0",
 			reason:  controlplanev1.EtcdAlarmReason,
-			message: "n1 holds other data",
+			message: "n1 has other data",
 		},
 		"members hold different data, the right ones are unknown: waits": {
 			change:  all(leads(1), alarm(workload.EtcdCorrupt, 0)),
@@ -548,7 +548,7 @@ func TestNextStep(t *testing.T) {
 			machine: "m0",
 			member:  "n0",
 			reason:  controlplanev1.EtcdAlarmReason,
-			message: "does not know which of them has the right ones",
+			message: "does not know which data are right",
 		},
 		"the one that held other data is removed, its alarm is not: waits": {
 			change:  all(leads(1), alarm(workload.EtcdCorrupt, 0x99)),
@@ -685,14 +685,14 @@ func TestNextStep(t *testing.T) {
 			action:  Wait,
 			machine: "m0",
 			reason:  controlplanev1.EtcdTopologyNotSupportedReason,
-			message: "neither taken out of etcd nor released: the cluster is one of two nodes with fencing",
+			message: "neither removed from etcd nor released: the cluster is one of two nodes with fencing",
 		},
 		"two nodes with fencing, and etcd as on three: waits": {
 			change:  func(w *world) { w.Fenced = true },
 			action:  Wait,
 			machine: "m0",
 			reason:  controlplanev1.EtcdTopologyNotSupportedReason,
-			message: "take the annotation",
+			message: "remove the annotation",
 		},
 		"two nodes with fencing, of which one does not come to our hook yet: waits": {
 			hosts:   2,
@@ -893,7 +893,7 @@ func TestMemberOfAHostWithoutNodeRef(t *testing.T) {
 	}
 }
 
-// The Nodes of workers, or of a Machine that was taken out of the control plane, are those of other hosts too.
+// The Nodes of workers, or of a Machine that was removed from the control plane, are those of other hosts too.
 func TestMemberOfAMachineOutsideTheControlPlane(t *testing.T) {
 	g := NewWithT(t)
 	w := newWorld(3)
@@ -1224,7 +1224,7 @@ func TestStateOfAReleasedHost(t *testing.T) {
 	}{
 		"its Machine is being deleted":                        {func(*world) {}, Leaving},
 		"its Machine is being deleted, and has lost its Node": {func(w *world) { w.Nodes = w.Nodes[1:] }, Leaving},
-		"it was taken out of its control plane while it is deleted": {
+		"it was removed from its control plane while it is deleted": {
 			func(w *world) {
 				w.Others, w.Machines = []quorum.Machine{w.Machines[0]}, w.Machines[1:]
 				w.Others[0].Node = ""

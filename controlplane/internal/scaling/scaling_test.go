@@ -215,7 +215,7 @@ func TestUp(t *testing.T) {
 		},
 		"three, restart with another configuration": {
 			hosts: 3, change: func(w *world) { w.etcd.Nodes[2].Configuring = true }, reason: controlplanev1.WaitingForEtcdReason,
-			message: "Node n2 is given another machine configuration",
+			message: "Node n2 gets another machine configuration",
 		},
 		"three, being upgraded": {
 			hosts: 3, change: func(w *world) { w.Workload.Upgrading = "4.20.1" }, reason: controlplanev1.UpgradeInProgressReason,
@@ -223,7 +223,7 @@ func TestUp(t *testing.T) {
 		},
 		"member down": {
 			hosts: 2, change: func(w *world) { w.down(1) }, reason: controlplanev1.EtcdQuorumAtRiskReason,
-			message: "n1 does not answer, and OpenShift takes in no other",
+			message: "n1 does not answer, and OpenShift adds no other member",
 		},
 		"member joining": {
 			hosts: 2, change: func(w *world) { w.etcd.Members[1].Learner = true }, reason: controlplanev1.WaitingForEtcdReason,
@@ -239,7 +239,7 @@ func TestUp(t *testing.T) {
 		},
 		"single node": {
 			hosts: 1, change: func(w *world) { w.etcd.Topology = configv1.SingleReplicaTopologyMode },
-			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single node",
+			reason: controlplanev1.EtcdTopologyNotSupportedReason, message: "single-node cluster",
 		},
 		"fencing topology": {
 			hosts: 2, change: func(w *world) { w.etcd.Topology = configv1.DualReplicaTopologyMode },

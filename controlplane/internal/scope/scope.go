@@ -23,8 +23,8 @@ import (
 // Messages of several steps.
 const (
 	// NotConnected is the message of a step that needs a cluster whose API server does not answer.
-	NotConnected = "the cluster's API server does not answer, so that nothing is known of etcd: waiting until it does, see the " +
-		"condition Available"
+	NotConnected = "the cluster's API server does not answer, so the state of etcd is unknown: waiting until it answers, see the condition " +
+		"Available"
 	// ClusterDeleting is the message of a step that creates nothing for a Cluster that is being deleted. Cluster API deletes the
 	// workers first, and then the control plane.
 	ClusterDeleting = "the Cluster is being deleted: no installation is begun and no Machine is created; the control plane is deleted " +

@@ -151,7 +151,8 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 			"assisted-service's kubeconfig: create the Secret, type %s, with a kubeconfig in the key value",
 			secret.Name(v.ClusterName(), secret.Kubeconfig), clusterv1.ClusterSecretType))
 	default:
-		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service gives the kubeconfig when the installation runs")
+		return condition.False(t, controlplanev1.WaitingForKubeconfigReason, "assisted-service supplies the kubeconfig when the installation "+
+			"runs")
 	}
 }
 
@@ -198,7 +199,7 @@ func (v *View) deletingCondition() metav1.Condition {
 	case v.Found.Blocked(tasks.Deletion) != nil:
 		c.Reason, c.Message = v.Found.Blocked(tasks.Deletion).Reason, v.Found.Blocked(tasks.Deletion).Message
 	case v.Failure != nil:
-		c.Message = "a step of the deletion failed and is tried again; see the log of the manager"
+		c.Message = "a step of the deletion failed. The provider retries: see the log of the manager"
 	}
 	return c
 }

@@ -245,7 +245,7 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 		change  func(v *View)
 		message string
 	}{
-		"nothing is registered": {message: "waiting for assisted-service to take in the cluster"},
+		"nothing is registered": {message: "waiting for assisted-service to register the cluster"},
 		"the release image is unknown": {change: func(v *View) {
 			v.Found.Block(tasks.Installation, controlplanev1.WaitingForReleaseImageReason, "looking it up")
 		}, message: "looking it up"},
@@ -277,9 +277,9 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 		},
 		"a failed preparation is tried again": {
 			install: installOf("preparing-for-installation"), hosts: hosts[:3],
-			message: "the preparation of the installation failed and is tried again: no ignition", change: func(v *View) {
+			message: "the preparation of the installation failed, and assisted-service retries it: no ignition", change: func(v *View) {
 				conditions.Set(v.ControlPlane, condition.False(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,
-					"the preparation of the installation failed and is tried again: no ignition; events: "+v.Progress.EventsURL))
+					"the preparation of the installation failed, and assisted-service retries it: no ignition; events: "+v.Progress.EventsURL))
 			},
 		},
 	} {

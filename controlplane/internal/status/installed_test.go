@@ -50,7 +50,7 @@ func TestInstalledClusterThatIsNotImported(t *testing.T) {
 			blocked: "the cluster does not answer", reason: controlplanev1.WaitingForImportReason, message: "does not answer",
 		},
 		"no blocker known": {},
-		"import requested": {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "take in"},
+		"import requested": {install: imported(""), reason: controlplanev1.WaitingForImportReason, message: "import the installed cluster"},
 		"import requested long ago": {
 			install: imported(""),
 			after:   assisted.ResponseTimeout,

@@ -38,9 +38,9 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *findings.Outcome {
 	if f.isInTheWay(known) {
 		return &findings.Outcome{
 			Reason: controlplanev1.KubeconfigNotOursReason,
-			Message: fmt.Sprintf("Secret %s is not made by this provider, and the cluster has "+
-				"never answered with it: %s; if it is left from a former cluster of this name, "+
-				"delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) takes its place", f.Kubeconfig.Name,
+			Message: fmt.Sprintf("Secret %s was not created by this provider, and the cluster has never answered with it: %s; if it is left from a "+
+				"former cluster of this name, delete it: its content is lost, and assisted-service's kubeconfig (Secret %s) replaces "+
+				"it", f.Kubeconfig.Name,
 				failure.Message,
 				known.AdminKubeconfig.Name),
 		}

@@ -34,9 +34,8 @@ func LoadKubeconfig(content []byte) (*clientcmdapi.Config, *rest.Config, error) 
 		return nil, nil, RefusedError("it is no kubeconfig")
 	}
 	if found := externalFields(config); len(found) > 0 {
-		return nil, nil, RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: " +
-			"it must hold the credentials " +
-			"(token, or client-certificate-data and client-key-data) and certificate-authority-data")
+		return nil, nil, RefusedError("it has " + strings.Join(found, ", ") + ", but no program is run and no file read for a kubeconfig: it " +
+			"must contain the credentials (token, or client-certificate-data and client-key-data) and certificate-authority-data")
 	}
 	// From here on the kubeconfig refers to no file or program.
 	current, err := clientcmd.NewDefaultClientConfig(*config, &clientcmd.ConfigOverrides{}).ClientConfig()

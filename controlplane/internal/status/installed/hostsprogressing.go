@@ -65,8 +65,8 @@ func (v *View) HostsProgressing() *metav1.Condition {
 	}
 	return ptr.To(condition.False(
 		controlplanev1.HostsProgressingCondition, controlplanev1.HostsLaggingReason,
-		fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago: look at the console of the host through its "+
-			"BMC, at the speed of its virtual media, network and disk, and at its boot order; nothing is done about it from here",
+		fmt.Sprintf("%s; most of the others have left that stage more than %d minutes ago. Check the console of the host through its BMC, the "+
+			"speed of its virtual media, network and disk, and its boot order. The provider does not act on this",
 			bound.Join(texts, "host"), int(behindAfter.Minutes()))))
 }
 

@@ -281,7 +281,7 @@ func TestHostsBehindAreNamed(t *testing.T) {
 	g.Expect(condition.Message).To(
 		HavePrefix(
 			`host a (Machine machine-a) is in stage "Writing image to disk" since 2026-03-01T11:35:00Z; ` +
-				`most of the others have left that stage more than 10 minutes ago: look at the console`,
+				`most of the others have left that stage more than 10 minutes ago. Check the console`,
 		),
 	)
 

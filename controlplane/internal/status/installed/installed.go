@@ -117,7 +117,7 @@ func (v *View) notImported() *metav1.Condition {
 		if refused.Reason == controlplanev1.WaitingForAssistedServiceReason {
 			refused.Reason = controlplanev1.WaitingForImportReason
 		}
-		refused.Message = "assisted-service does not take in the installed cluster: " + refused.Message
+		refused.Message = "assisted-service does not import the installed cluster: " + refused.Message
 		return &refused
 	}
 	if since, left := v.Unanswered(); !since.IsZero() && left <= 0 {
@@ -128,7 +128,7 @@ func (v *View) notImported() *metav1.Condition {
 		))
 	}
 	return ptr.To(condition.False(
-		t, controlplanev1.WaitingForImportReason, "waiting for assisted-service to take in the installed cluster, so that hosts can be added",
+		t, controlplanev1.WaitingForImportReason, "waiting for assisted-service to import the installed cluster, so that hosts can be added",
 	))
 }
 
@@ -148,11 +148,11 @@ func (v *View) notRegistered() metav1.Condition {
 			assisted.NotResponding("AgentClusterInstall "+v.Install.Name, v.Install.Namespace, since),
 		)
 	}
-	return condition.False(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to take in the cluster")
+	return condition.False(t, controlplanev1.WaitingForAssistedServiceReason, "waiting for assisted-service to register the cluster")
 }
 
 // failedStep is the message for a step that failed before the cluster was registered.
-const failedStep = "an earlier step failed and is tried again; see the log of the manager"
+const failedStep = "an earlier step failed. The provider retries: see the log of the manager"
 
 // lasting are the problems before the registration that stay until the user acts.
 var lasting = []string{
@@ -237,7 +237,7 @@ func (v *View) pending() metav1.Condition {
 // of the cluster only for failures of its own. A failure of a host, for example to pull an image, is reported
 // by its Agent alone.
 func (v *View) preparationFailed() metav1.Condition {
-	message := "the preparation of the installation failed and is tried again"
+	message := "the preparation of the installation failed, and assisted-service retries it"
 	last := installCondition(v.Install, hiveext.ClusterLastInstallationPreparationFailedCondition)
 	switch failed := last != nil && last.Status == corev1.ConditionTrue; {
 	case failed:
@@ -313,12 +313,10 @@ func Reregistered(f *facts.Facts) string {
 	if name := facts.AdminKubeconfigOf(f.Install); name != "" {
 		kubeconfig = name
 	}
-	return fmt.Sprintf("the installation was begun already, but assisted-service has the cluster in state %q, in which it may "+
-		"be installed again; perhaps its database was lost or is "+
-		"older: nothing is changed, and no host is added. Delete nothing here: restore the newer database, or, if the cluster is installed, "+
-		"let assisted-service import it: "+
-		"see that ClusterDeployment %s has spec.installed, and that Secret %s exists with a kubeconfig of the cluster, then deregister the "+
-		"cluster in the REST API of assisted-service alone",
+	return fmt.Sprintf("the installation has begun, but assisted-service has the cluster in state %q, in which it may be installed again. "+
+		"Its database may be lost or outdated. The provider changes nothing, and adds no host. Delete no object of this hub. Restore the newer "+
+		"database. If that is impossible and the cluster is installed, import it: check that ClusterDeployment %s has spec.installed, and that "+
+		"Secret %s exists with a kubeconfig of the cluster, then deregister the cluster only in the REST API of assisted-service",
 		f.Progress.State, f.ControlPlane.Name, kubeconfig)
 }
 

@@ -31,7 +31,7 @@ func TestInstalledCondition(t *testing.T) {
 		reason  string
 		message string
 	}{
-		"not registered": {install: installOf(""), reason: "WaitingForAssistedService", message: "take in"},
+		"not registered": {install: installOf(""), reason: "WaitingForAssistedService", message: "register the cluster"},
 		"refused input": {
 			install: installOf("", condition(hiveext.ClusterSpecSyncedCondition, "False", hiveext.ClusterInputErrorReason, "bad pull secret")),
 			reason:  "InvalidConfiguration", message: "bad pull secret",

@@ -57,7 +57,7 @@ func (v *View) Created() metav1.Condition {
 	case v.Found.Blocked(tasks.ScaleUp) != nil:
 		return condition.Blocked(t, v.Found.Blocked(tasks.ScaleUp))
 	case v.Failure != nil:
-		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed and is tried again; see the log of the manager")
+		return condition.False(t, clusterv1.InternalErrorReason, "an earlier step failed. The provider retries: see the log of the manager")
 	default:
 		return condition.False(
 			t, clusterv1.ScalingUpReason, fmt.Sprintf("creating %d of %s", missing, english.Plural(int(v.Replicas()), "Machine", "")),
@@ -170,8 +170,7 @@ func (v *View) versionMismatch() string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"spec.distributionVersion is v%s, but the cluster was upgraded to v%s, or is just being; it is never downgraded: set "+
-			"%s to v%s%s",
+		"spec.distributionVersion is v%s, but the cluster was, or is being, upgraded to v%s. It is never downgraded: set %s to v%s%s",
 		wanted, target, v.Settings().Release, target, v.versionToSet())
 }
 

@@ -60,7 +60,7 @@ func Progress(f *facts.Facts) string {
 	if f.Workload.OpenShiftVersion == "" {
 		message += ", whose API server does not answer now"
 		if f.Replicas() == 1 {
-			message += ", as is to be expected while its only host restarts"
+			message += ", as expected while its only host restarts"
 		}
 		return message
 	}
