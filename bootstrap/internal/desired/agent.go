@@ -59,7 +59,7 @@ func AgentSpec(f *facts.Facts, agent *aiv1beta1.Agent, metadata func() ([]byte, 
 		return nil, err
 	}
 	spec := &f.Config.Spec
-	if wanted.InstallerArgs, err = installerArgs(f.Config, settings.installerArgs); err != nil {
+	if wanted.InstallerArgs, err = installerArgs(f, settings.installerArgs); err != nil {
 		return nil, err
 	}
 	wanted.IgnitionConfigOverrides, err = ignition.Build(ignition.Input{
@@ -149,19 +149,19 @@ func ineffectiveFlag(args []string) string {
 }
 
 // installerArgs returns the arguments of coreos-installer as JSON; "" if there are none.
-func installerArgs(config *bootstrapv1.OpenshiftAssistedConfig, hostArgs []string) (string, error) {
+func installerArgs(f *facts.Facts, hostArgs []string) (string, error) {
 	var args []string
-	for _, a := range config.Spec.KernelArguments {
+	for _, a := range f.Config.Spec.KernelArguments {
 		args = append(args, "--"+a.Operation+"-karg", a.Value)
 	}
-	args = slices.Concat(args, config.Spec.InstallerArguments, hostArgs)
+	args = slices.Concat(args, f.Config.Spec.InstallerArguments, hostArgs)
 	if len(args) == 0 {
 		return "", nil
 	}
 	if problem := argumentsProblem(args); problem != "" {
 		return "", invalid("spec.installerArguments and the annotation %s of the BareMetalHost: %s", metal3.InstallerArgsAnnotation, problem)
 	}
-	if flag := ineffectiveFlag(hostArgs); flag != "" && config.Status.BootMode == bootstrapv1.BootModeDiskImage {
+	if flag := ineffectiveFlag(hostArgs); flag != "" && f.BootMode == bootstrapv1.BootModeDiskImage {
 		return "", invalid(
 			"annotation %s of the BareMetalHost: %s has no effect in boot mode %s, in which OpenShift is installed to the disk that the host "+
 				"runs from: remove it",

@@ -200,7 +200,7 @@ func TestAgentSpec(t *testing.T) {
 			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{}
 		}, HaveField("InstallationDiskID", "second")},
 		"root device hints of the BareMetalHost, by which its disk was written": {func(h *identified) {
-			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.BootMode = bootstrapv1.BootModeDiskImage
 			h.Config.Spec.RootDeviceHints = secondDisk(h)
 			h.Host.Spec.RootDeviceHints = &metal3api.RootDeviceHints{DeviceName: "/dev/sda"}
 		}, HaveField("InstallationDiskID", "/dev/disk/by-id/wwn-0x525400000002")},
@@ -349,16 +349,16 @@ func TestInvalidAgentSettings(t *testing.T) {
 			h.Config.Spec.InstallerArguments = []string{"--save-partlabel", "--copy-network"}
 		}, bootstrapv1.InvalidConfigurationReason, "--save-partlabel has no value"},
 		"partitions of the host that are already overwritten": {func(h *identified) {
-			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.BootMode = bootstrapv1.BootModeDiskImage
 			h.Host.Annotations = map[string]string{metal3.InstallerArgsAnnotation: `["--save-partlabel", "data*"]`}
 		}, bootstrapv1.InvalidConfigurationReason, "has no effect in boot mode DiskImage"},
 		"root device hints of the config, after the disk was written": {func(h *identified) {
-			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.BootMode = bootstrapv1.BootModeDiskImage
 			h.Config.Spec.RootDeviceHints = secondDisk(h)
 		}, bootstrapv1.InvalidConfigurationReason, "spec.rootDeviceHints have no effect in boot mode DiskImage"},
 		"root device hints of the config, with a minimum size of the disk": {func(h *identified) {
 			withoutHost(h)
-			h.Config.Status.BootMode = bootstrapv1.BootModeDiskImage
+			h.BootMode = bootstrapv1.BootModeDiskImage
 			h.Config.Spec.RootDeviceHints = secondDisk(h)
 			h.Config.Spec.HostRequirements = &bootstrapv1.HostRequirements{MinDiskSize: ptr.To(resource.MustParse("300Gi"))}
 		}, bootstrapv1.InvalidConfigurationReason, "spec.rootDeviceHints have no effect in boot mode DiskImage"},

@@ -106,7 +106,7 @@ func rootDeviceHints(f *facts.Facts) (hints *metal3api.RootDeviceHints, given st
 	switch {
 	case configured == nil:
 		return nil, "", nil
-	case f.Config.Status.BootMode == bootstrapv1.BootModeDiskImage:
+	case f.BootMode == bootstrapv1.BootModeDiskImage:
 		return nil, "", ineffectiveHints(bootstrapv1.BootModeDiskImage)
 	}
 	return &metal3api.RootDeviceHints{

@@ -32,7 +32,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope.Scope, failure error) 
 // writeStatus computes the status from the facts, and writes it with one request if it changed. A change of words alone
 // is written later.
 func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure error) error {
-	v := status.View{Facts: s.Facts, Found: s.Found, Failure: failure, Now: r.Clock.Now(), Started: r.started}
+	v := status.View{
+		Facts: s.Facts, Found: s.Found, Removal: s.Removal, Failure: failure, Now: r.Clock.Now(), Started: r.started,
+	}
 	cp := s.Stored.DeepCopy()
 	v.Compose(cp)
 	if left := v.UntilChange(); left > 0 {
@@ -54,7 +56,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *scope.Scope, failure er
 	queueEvents(s, s.Stored, cp)
 	measured(s.Stored, cp, r.Clock.Now())
 	r.logged(s.Stored, cp)
-	if sawItEnd(s.Stored, cp) {
+	if installationEnded(s.Stored, cp) {
 		measure.Reactions(measure.ReactionTo(measure.ClusterInstalled, assisted.InstalledAt(s.Install), r.Clock.Now()))
 	}
 	if s.Stored.Status.Upgrade.DistributionVersion != "" && cp.Status.Upgrade.DistributionVersion == "" {

@@ -53,7 +53,7 @@ func (r *Remediator) Remediate(ctx context.Context, s *scope.Scope) (bool, error
 	if s.Cluster == nil || s.ClusterDeleting() {
 		return true, nil
 	}
-	situation := remediation.Of(s.Facts, r.clock.Now())
+	situation := remediation.Of(s.Facts, r.clock.Now(), s.Removal)
 	if situation.Over() {
 		after := s.Stored.DeepCopy()
 		delete(after.Annotations, controlplanev1.RemediationInProgressAnnotation)

@@ -54,8 +54,8 @@ type Step struct {
 	Unwatched bool
 }
 
-// Of returns the Situation of the unhealthy Machines of a control plane.
-func Of(f *facts.Facts, now time.Time) *Situation {
+// Of returns the Situation of the unhealthy Machines of a control plane. It calls released only for unhealthy Machines.
+func Of(f *facts.Facts, now time.Time, released func() (*removal.Situation, error)) *Situation {
 	a := &Situation{Facts: f, now: now}
 	for _, m := range f.Machines {
 		if m.DeletionTimestamp.IsZero() && f.ToBeRemediated(m) {
@@ -63,8 +63,8 @@ func Of(f *facts.Facts, now time.Time) *Situation {
 		}
 	}
 	a.recorded, a.corrupt = facts.RemediationIn(f.ControlPlane, controlplanev1.RemediationInProgressAnnotation)
-	if len(a.Machines) > 0 { // saves the work for healthy control planes
-		a.released, a.doubt = removal.Of(f)
+	if len(a.Machines) > 0 {
+		a.released, a.doubt = released()
 	}
 	return a
 }

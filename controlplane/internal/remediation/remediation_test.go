@@ -18,6 +18,7 @@ import (
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
@@ -110,9 +111,11 @@ func (w *world) recorded(on metav1.Object, annotation, machine string, before ti
 	annotations[annotation] = string(record)
 }
 
+func (w *world) released() (*removal.Situation, error) { return removal.Of(w.Facts) }
+
 // decide returns the step as the reconciler does, or nil.
 func (w *world) decide() *Step {
-	situation := Of(w.Facts, noon)
+	situation := Of(w.Facts, noon, w.released)
 	if len(situation.Machines) == 0 {
 		return nil
 	}
@@ -471,7 +474,7 @@ func TestOver(t *testing.T) {
 		t.Run(situation, func(t *testing.T) {
 			w := newWorld(3)
 			tc.change(w)
-			NewWithT(t).Expect(Of(w.Facts, noon).Over()).To(Equal(tc.over))
+			NewWithT(t).Expect(Of(w.Facts, noon, w.released).Over()).To(Equal(tc.over))
 		})
 	}
 }
@@ -479,7 +482,7 @@ func TestOver(t *testing.T) {
 func TestUnread(t *testing.T) {
 	g, w := NewWithT(t), newWorld(3)
 	w.sicken(1)
-	step := Of(w.Facts, noon).Unread(errors.New("it does not exist").Error(), false)
+	step := Of(w.Facts, noon, w.released).Unread(errors.New("it does not exist").Error(), false)
 	g.Expect(step.Machine.Name).To(Equal("m1"))
 	g.Expect(step).To(And(HaveField("Reason", controlplanev1.MachineRemediationDeferredReason),
 		HaveField("Message", HaveSuffix("it does not exist")), HaveField("Unwatched", true)))

@@ -16,6 +16,7 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/health"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/installed"
@@ -28,6 +29,8 @@ import (
 type View struct {
 	*facts.Facts
 	Found *tasks.Findings
+	// Removal returns the situation of the Machines that are being deleted.
+	Removal func() (*removal.Situation, error)
 	// Failure ended the reconcile early.
 	Failure error
 	Now     time.Time
@@ -42,7 +45,7 @@ func (v *View) health() *health.View {
 
 // replicas returns the view on the Machines.
 func (v *View) replicas() *replicas.View {
-	return &replicas.View{Facts: v.Facts, Found: v.Found, Failure: v.Failure}
+	return &replicas.View{Facts: v.Facts, Found: v.Found, Removal: v.Removal, Failure: v.Failure}
 }
 
 func (v *View) conditions() []metav1.Condition {

@@ -3,6 +3,7 @@ package status
 import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/facts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/installationstate"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/sample"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
@@ -15,5 +16,5 @@ var (
 // viewOf returns the input of the conditions before any phase has found anything.
 func viewOf(f *facts.Facts) *View {
 	installationstate.Decide(f)
-	return &View{Facts: f, Found: tasks.FindingsOf(f)}
+	return &View{Facts: f, Found: tasks.FindingsOf(f), Removal: func() (*removal.Situation, error) { return removal.Of(f) }}
 }

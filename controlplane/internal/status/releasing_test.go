@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/cluster-api/util/conditions"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
@@ -147,5 +148,5 @@ func installedWith(names ...string) *View {
 		f.Machines = append(f.Machines, &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}})
 	}
 	f.Phase = controlplanev1.InstallationInstalled
-	return &View{Facts: f, Found: tasks.FindingsOf(f)}
+	return &View{Facts: f, Found: tasks.FindingsOf(f), Removal: func() (*removal.Situation, error) { return removal.Of(f) }}
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/status/condition"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/bound"
@@ -52,7 +51,7 @@ func (v *View) releasedHosts() string {
 	if !v.Installed() || v.ClusterDeleting() {
 		return ""
 	}
-	situation, _ := removal.Of(v.Facts) // CleanUp reports an invalid record
+	situation, _ := v.Removal() // CleanUp reports an invalid record
 	machines, left := situation.Releasing()
 	var parts []string
 	if len(machines) > 0 {
