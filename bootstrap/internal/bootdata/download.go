@@ -57,12 +57,12 @@ func (d *Publisher) userData(
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason, "downloading the discovery ignition of InfraEnv %s", s.InfraEnv.Name)
 		return bootmode.Data{}, false, nil
 	case err != nil:
-		d.tryAgain(s, attempt)
+		d.retryDownload(s, attempt)
 		s.Blockf(stage, bootstrapv1.IgnitionDownloadFailedReason, "cannot download the discovery ignition of InfraEnv %s: %s",
 			s.InfraEnv.Name, err)
 		return bootmode.Data{}, false, nil
-	case hasDataOf(s, data.Modified) && d.downloads.Delay(attempt) < takesIn:
-		d.tryAgain(s, attempt)
+	case hasDataOf(s, data.Modified) && d.downloads.Delay(attempt) < staleDownloadBackoff:
+		d.retryDownload(s, attempt)
 		s.Blockf(stage, bootstrapv1.WaitingForDiscoveryImageReason,
 			"waiting for assisted-service to apply the change of InfraEnv %s to the discovery ignition", s.InfraEnv.Name)
 		return bootmode.Data{}, false, nil
@@ -71,9 +71,9 @@ func (d *Publisher) userData(
 	return data, true, nil
 }
 
-// takesIn is the backoff after which downloaded data are accepted although assisted-service reports no change: its
+// staleDownloadBackoff is the backoff after which downloaded data are accepted although assisted-service reports no change: its
 // timestamp counts only seconds.
-const takesIn = 16 * time.Second
+const staleDownloadBackoff = 16 * time.Second
 
 // hasDataOf reports whether the Secret already has the data that assisted-service serves. If so, assisted-service
 // has not processed the change of the InfraEnv yet. Without authentication the URL stays the same, and the time of
@@ -82,8 +82,8 @@ func hasDataOf(s *scope.Scope, modified string) bool {
 	return modified != "" && s.DataSecret != nil && s.DataSecret.Annotations[desired.ModifiedAnnotation] == modified
 }
 
-// tryAgain drops the download, and repeats the download after a backoff.
-func (d *Publisher) tryAgain(s *scope.Scope, attempt string) {
+// retryDownload drops the download, and repeats the download after a backoff.
+func (d *Publisher) retryDownload(s *scope.Scope, attempt string) {
 	d.ignitions.Drop(s.Key())
 	s.Again.In(d.downloads.Record(attempt))
 }

@@ -111,7 +111,7 @@ func ownsFencing(s *scope.Scope) bool {
 	return desired.Owns(s.Config, s.FencingSecret, desired.FencingAnnotation, namesFencing(s))
 }
 
-// namesFencing reports whether an Agent of the Machine names the Secret that is made from the BMC's credentials.
+// namesFencing reports whether an Agent of the Machine names the Secret with the copied credentials of the BMC.
 func namesFencing(s *scope.Scope) bool {
 	return slices.ContainsFunc(s.Agents, func(a *aiv1beta1.Agent) bool {
 		return a.Spec.FencingCredentialsSecretRef == hostrole.FencingSecretName(s.Facts)

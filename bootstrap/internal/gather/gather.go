@@ -400,7 +400,7 @@ func (g *Gatherer) gatherNetworks(ctx context.Context, f *facts.Facts) error {
 	return nil
 }
 
-// gatherFencing reads the metadata of the Secret that is made from the BMC's credentials.
+// gatherFencing reads the metadata of the Secret with the copied credentials of the BMC.
 func (g *Gatherer) gatherFencing(ctx context.Context, f *facts.Facts) (err error) {
 	if !hostrole.Fenced(f) {
 		return nil

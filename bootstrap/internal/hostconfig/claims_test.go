@@ -342,11 +342,11 @@ func TestServerInUseGetsNoData(t *testing.T) {
 				w.restart()
 				w.reconcile()
 			}
-			w.clock = w.clock.Add(hostNewsDelay * 3)
+			w.clock = w.clock.Add(hostChangesDelay * 3)
 			w.reconcile()
 			w.Expect(w.message(bootstrapv1.HostAvailableCondition)).To(Equal("BareMetalHosts that fit: second"))
 			queue := &late{}
-			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
+			w.reconciler.hostChanges().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
 			w.Expect(queue.at).To(Equal([]string{"m"}), "its changes are reconciled")
 
 			w.remove(claimant)
@@ -398,7 +398,7 @@ func TestUnsuitableHostDoesNotBlockData(t *testing.T) {
 			w := newWorld(t, append(values(objects), copied, claimant)...)
 			w.reconcile()
 			queue := &late{}
-			w.reconciler.hostNews().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
+			w.reconciler.hostChanges().Delete(t.Context(), event.DeleteEvent{Object: claimant}, queue)
 			w.Expect(queue.at).To(BeEmpty(), "no config waits for the host")
 			w.makeImage()
 			w.reconcile()

@@ -89,7 +89,7 @@ func TestDiskImage(t *testing.T) {
 	w.offer("", server.URL+"/broken?api_key=top-secret")
 	w.reconcile()
 	delay := w.downloaded().RequeueAfter
-	w.Expect(delay).To(BeNumerically(">", time.Second), "a failed download is tried again")
+	w.Expect(delay).To(BeNumerically(">", time.Second), "a failed download is retried")
 	w.clock = w.clock.Add(time.Second)
 	w.Expect(w.reconcile().RequeueAfter).To(Equal(delay-time.Second), "an event does not restart the wait")
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionFalse, bootstrapv1.IgnitionDownloadFailedReason)

@@ -145,36 +145,36 @@ func TestHostChangesReachWaitingMachines(t *testing.T) {
 	queue := &late{}
 	host := freeHost("one", "a")
 	host.Spec.BootMACAddress = otherBootMAC
-	news := w.reconciler.hostNews()
-	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
-	news.Update(t.Context(), event.UpdateEvent{ObjectOld: host, ObjectNew: host}, queue)
-	news.Delete(t.Context(), event.DeleteEvent{Object: host}, queue)
+	changes := w.reconciler.hostChanges()
+	changes.Create(t.Context(), event.CreateEvent{Object: host}, queue)
+	changes.Update(t.Context(), event.UpdateEvent{ObjectOld: host, ObjectNew: host}, queue)
+	changes.Delete(t.Context(), event.DeleteEvent{Object: host}, queue)
 	w.Expect(queue.later).To(Equal([]string{"m", "m", "m"}))
 	w.Expect(queue.at).To(BeEmpty(), "no Machine has this host")
 
 	elsewhere := freeHost("one", "a")
 	elsewhere.Namespace = "tenant"
-	news.Create(t.Context(), event.CreateEvent{Object: elsewhere}, queue)
+	changes.Create(t.Context(), event.CreateEvent{Object: elsewhere}, queue)
 	w.Expect(queue.later).To(HaveLen(3), "CAPM3 assigns hosts of the Machine's own namespace")
 
 	going := metal3Machine("live-iso")
 	going.SetName("other")
 	*queue = late{}
-	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.reconciler.infraMachineChanges().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
 	w.Expect(queue.later).To(BeEmpty())
 	going.SetDeletionTimestamp(&metav1.Time{Time: time.Now()})
-	w.reconciler.infraMachineNews().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
+	w.reconciler.infraMachineChanges().Update(t.Context(), event.UpdateEvent{ObjectOld: going, ObjectNew: going}, queue)
 	w.Expect(queue.later).To(Equal([]string{"m"}), "the Machine does not need its host any more")
 	own := metal3Machine("live-iso")
-	w.reconciler.infraMachineNews().Create(t.Context(), event.CreateEvent{Object: own}, queue)
+	w.reconciler.infraMachineChanges().Create(t.Context(), event.CreateEvent{Object: own}, queue)
 	w.Expect(queue.at).To(Equal([]string{"m"}), "the Machine's own host is enqueued at once")
 
 	w.create(bareMetalHost())
 	w.reconcile()
 	*queue = late{}
-	news.Create(t.Context(), event.CreateEvent{Object: host}, queue)
+	changes.Create(t.Context(), event.CreateEvent{Object: host}, queue)
 	w.Expect(queue.later).To(BeEmpty(), "the Machine has a host")
-	news.Create(t.Context(), event.CreateEvent{Object: bareMetalHost()}, queue)
+	changes.Create(t.Context(), event.CreateEvent{Object: bareMetalHost()}, queue)
 	w.Expect(queue.at).To(Equal([]string{"m"}), "the Machine's own host")
 }
 
@@ -188,7 +188,7 @@ type late struct {
 func (q *late) Add(request ctrl.Request) { q.at = append(q.at, request.Name) }
 
 func (q *late) AddAfter(request ctrl.Request, after time.Duration) {
-	if after == hostNewsDelay {
+	if after == hostChangesDelay {
 		q.later = append(q.later, request.Name)
 	}
 }

@@ -93,7 +93,7 @@ func (r *Reconciler) awaitBareMetalHosts(mgr ctrl.Manager, c controller.Controll
 			return kube.AddIndexes(ctx, mgr.GetFieldIndexer(), informer.HostIndex())
 		},
 		later.reading(func() error {
-			return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostNews(), informer.HostChanges))
+			return c.Watch(source.Kind[client.Object](mgr.GetCache(), &metal3.Host{}, r.hostChanges(), informer.HostChanges))
 		}),
 	)
 	ours := predicate.NewPredicateFuncs(func(o client.Object) bool { return o.GetName() == bareMetalHostCRD })

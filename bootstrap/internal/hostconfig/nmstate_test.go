@@ -34,8 +34,8 @@ func static() map[string]client.Object {
 	return objects
 }
 
-// takeIn builds the NMStateConfigs into the image, as assisted-service does.
-func (w *world) takeIn() {
+// addNMStateConfigs builds the NMStateConfigs into the image, as assisted-service does.
+func (w *world) addNMStateConfigs() {
 	w.t.Helper()
 	infraEnv := read(w, "m", &aiv1beta1.InfraEnv{})
 	w.change(infraEnv, func() {
@@ -53,7 +53,7 @@ func TestHostWaitsForNMStateConfig(t *testing.T) {
 	w.create(staticNetwork("n", bootMAC, map[string]string{"net": "lab"}))
 	w.reconcile()
 	w.makeImage()
-	w.takeIn()
+	w.addNMStateConfigs()
 	w.reconcile()
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 }
@@ -77,7 +77,7 @@ func TestImageWithoutNMStateConfig(t *testing.T) {
 	w.lasts(bootstrapv1.DiscoveryImageReadyCondition, metav1.ConditionFalse, bootstrapv1.WaitingForDiscoveryImageReason)
 	w.Expect(w.config().Status.DataSecretName).To(BeEmpty(), "no data is handed out")
 	w.Expect(w.infraMachine()).NotTo(bootFrom(isoURL), "the old image is not handed out")
-	w.takeIn()
+	w.addNMStateConfigs()
 	w.reconcile()
 	w.wants(bootstrapv1.DataSecretAvailableCondition, metav1.ConditionTrue, bootstrapv1.DataSecretAvailableReason)
 	w.offer(isoURL+"?new", "")
@@ -131,7 +131,7 @@ func TestNMStateConfigOfAnotherHost(t *testing.T) {
 			w := newWorld(t, append(values(static()), tc.networks...)...)
 			w.reconcile()
 			w.makeImage()
-			w.takeIn()
+			w.addNMStateConfigs()
 			w.reconcile()
 			w.create(bareMetalHost())
 			w.reconcile()

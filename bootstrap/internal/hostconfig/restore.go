@@ -42,7 +42,7 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	if err := r.fencing.Retire(ctx, s); err != nil {
 		return false, err
 	}
-	recall(s)
+	restoreStatus(s)
 	s.Pass(bootstrapv1.DiscoveryImageReadyCondition, "")
 	s.Pass(bootstrapv1.DataSecretAvailableCondition, "")
 	if agent := discoveredAgain(s, r.Clock.Now()); agent != nil {
@@ -65,10 +65,10 @@ func (r *Reconciler) restore(ctx context.Context, s *scope.Scope) (bool, error) 
 	return false, nil
 }
 
-// recall restores from the Agent of an installed host what the status records of the Agent. The status may have
+// restoreStatus restores from the Agent of an installed host what the status records of the Agent. The status may have
 // been lost, and an Agent may be behind its own state when it is installed. The Agent is proven as before the
 // installation. Recorded values that the Agent no longer reports stay.
-func recall(s *scope.Scope) {
+func restoreStatus(s *scope.Scope) {
 	// The infrastructure machine shows whether a BareMetalHost exists to compare with.
 	if s.InfraMachine == nil {
 		return

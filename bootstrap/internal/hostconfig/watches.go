@@ -66,7 +66,7 @@ func (r *Reconciler) SetupWithManager(ctx context.Context, mgr ctrl.Manager, opt
 		WatchesRawSource(source.Channel(r.wake, &handler.EnqueueRequestForObject{})).
 		WithOptions(options)
 	if served {
-		b = b.Watches(&metal3.Host{}, r.hostNews(), builder.WithPredicates(informer.HostChanges))
+		b = b.Watches(&metal3.Host{}, r.hostChanges(), builder.WithPredicates(informer.HostChanges))
 	}
 	c, err := b.Build(reconcile.TolerateConflicts(r))
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *Reconciler) watchInfraMachine(ctx context.Context, infraMachine *unstru
 	if r.tracker == nil {
 		return nil
 	}
-	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, r.infraMachineNews(), informer.InfraMachineChanges); err != nil {
+	if err := r.tracker.Watch(ctrl.LoggerFrom(ctx), infraMachine, r.infraMachineChanges(), informer.InfraMachineChanges); err != nil {
 		return fmt.Errorf("cannot watch %s: %w", infraMachine.GetKind(), err)
 	}
 	return nil
@@ -199,25 +199,25 @@ func (r *Reconciler) ofAgent(ctx context.Context, o client.Object) []ctrl.Reques
 	return requests
 }
 
-// hostNewsDelay is the delay with which a change reaches all configs without a host. While many hosts are
+// hostChangesDelay is the delay with which a change reaches all configs without a host. While many hosts are
 // assigned, each assignment concerns all waiting configs.
-const hostNewsDelay = 5 * time.Second
+const hostChangesDelay = 5 * time.Second
 
-// hostNews reconciles the config of a changed host at once, and the configs that wait for a host after
-// hostNewsDelay.
-func (r *Reconciler) hostNews() handler.EventHandler {
-	return r.newsOf(r.ofHost, func(client.Object) bool { return true })
+// hostChanges reconciles the config of a changed host at once, and the configs that wait for a host after
+// hostChangesDelay.
+func (r *Reconciler) hostChanges() handler.EventHandler {
+	return r.changesOf(r.ofHost, func(client.Object) bool { return true })
 }
 
-// infraMachineNews reconciles the config of the Machine at once. Once the infrastructure machine needs no host
-// anymore, it also reconciles the configs that wait for a host, after hostNewsDelay.
-func (r *Reconciler) infraMachineNews() handler.EventHandler {
-	return r.newsOf(r.ofInfraMachine, func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
+// infraMachineChanges reconciles the config of the Machine at once. Once the infrastructure machine needs no host
+// anymore, it also reconciles the configs that wait for a host, after hostChangesDelay.
+func (r *Reconciler) infraMachineChanges() handler.EventHandler {
+	return r.changesOf(r.ofInfraMachine, func(o client.Object) bool { return o.GetDeletionTimestamp() != nil })
 }
 
-// newsOf reconciles at once the configs that an object maps to. If the object concerns the configs that wait for a
-// host, it reconciles them after hostNewsDelay.
-func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object) bool) handler.EventHandler {
+// changesOf reconciles at once the configs that an object maps to. If the object concerns the configs that wait for a
+// host, it reconciles them after hostChangesDelay.
+func (r *Reconciler) changesOf(mapped handler.MapFunc, concerns func(client.Object) bool) handler.EventHandler {
 	type requests = workqueue.TypedRateLimitingInterface[ctrl.Request]
 	owner := handler.EnqueueRequestsFromMapFunc(mapped)
 	waiting := func(o client.Object, queue requests) {
@@ -225,7 +225,7 @@ func (r *Reconciler) newsOf(mapped handler.MapFunc, concerns func(client.Object)
 			return
 		}
 		for _, config := range r.gatherer.WaitingForHost(o.GetNamespace()) {
-			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostNewsDelay)
+			queue.AddAfter(ctrl.Request{NamespacedName: config}, hostChangesDelay)
 		}
 	}
 	return handler.Funcs{

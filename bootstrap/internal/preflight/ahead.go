@@ -26,8 +26,8 @@ func competitors(f *facts.Facts) []string {
 		return nil // one host remains in any case
 	}
 	var older []string
-	for _, rival := range search.rivals(f.Waiting[:own], fits) {
-		older = append(older, f.Waiting[rival].GetName())
+	for _, competitor := range search.competingMachines(f.Waiting[:own], fits) {
+		older = append(older, f.Waiting[competitor].GetName())
 	}
 	return older
 }
@@ -102,10 +102,10 @@ func (s *search) fittingOwn() []int {
 	return fitting
 }
 
-// rivals assigns hosts to older Machines in their order, and then to the own Machine, for which some hosts
+// competingMachines assigns hosts to older Machines in their order, and then to the own Machine, for which some hosts
 // fit. It assigns as many as possible: a maximum matching by augmenting paths. It returns the Machines that
 // keep the own Machine without a host; nil if it has one.
-func (s *search) rivals(older []*unstructured.Unstructured, own []int) []int {
+func (s *search) competingMachines(older []*unstructured.Unstructured, own []int) []int {
 	classes := make([]*class, len(older))
 	for i, machine := range older {
 		if classes[i] = s.classOf(machine); classes[i].failed {

@@ -217,7 +217,7 @@ func TestHostnameIsCheckedBeforePowerOn(t *testing.T) {
 	}
 }
 
-// Hosts are compared with each template once, not with each Machine. The search for rivals does not start
+// Hosts are compared with each template once, not with each Machine. The search for competing Machines does not start
 // again for each Machine without a host.
 func TestCostOfManyMachinesAndHosts(t *testing.T) {
 	const hosts, machines = 2000, 600
@@ -249,7 +249,7 @@ func TestCostOfManyMachinesAndHosts(t *testing.T) {
 			fits := search.fittingOwn()
 			g.Expect(fits).To(HaveLen(tc.free))
 			if tc.short {
-				g.Expect(search.rivals(f.Waiting[:machines-1], fits)).To(HaveLen(tc.free))
+				g.Expect(search.competingMachines(f.Waiting[:machines-1], fits)).To(HaveLen(tc.free))
 			}
 			g.Expect(search.compared).To(Equal(hosts), "one template")
 			g.Expect(search.visited).To(BeNumerically("<=", tc.visits))

@@ -202,7 +202,7 @@ func (u *Upgrader) requestUpdate(
 			pause.Until, bound.List(pause.Pools))
 	case request.Update != nil:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeRequested", "Requested an upgrade of the cluster from v%s to v%s%s",
-			s.Workload.OpenShiftVersion, request.Update.Version, conceded(&request))
+			s.Workload.OpenShiftVersion, request.Update.Version, exceptions(&request))
 	case request.Withdraw:
 		s.Found.Event(corev1.EventTypeNormal, "UpgradeWithdrawn",
 			"Withdrew the requested upgrade of the cluster, which runs v%s and had not begun the upgrade", s.Workload.OpenShiftVersion)
@@ -210,9 +210,9 @@ func (u *Upgrader) requestUpdate(
 	return true
 }
 
-// conceded returns the end of a message about a request. It lists the tolerated problems of the cluster, and the accepted
+// exceptions returns the end of a message about a request. It lists the tolerated problems of the cluster, and the accepted
 // risks of the release.
-func conceded(request *workload.UpdateRequest) string {
+func exceptions(request *workload.UpdateRequest) string {
 	text := ""
 	if len(request.Tolerated) > 0 {
 		text = ". Tolerated: " + bound.Join(request.Tolerated, "")

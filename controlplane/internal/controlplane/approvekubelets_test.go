@@ -216,7 +216,7 @@ func TestRequestThatAnotherClientChangesIsInspectedAgain(t *testing.T) {
 	h.Expect(h.kubelets.inspections).To(Equal(2), "another client has approved it")
 }
 
-func TestFailedApprovalIsTriedAgain(t *testing.T) {
+func TestFailedApprovalIsRetried(t *testing.T) {
 	for situation, tc := range map[string]struct {
 		failure error
 		fails   bool

@@ -253,7 +253,7 @@ func TestNoMachineIsCreatedWithABootstrapProviderWithoutArbiters(t *testing.T) {
 	h := newHub(t, append(worldWithArbiter(), smallTemplate())...).withTime()
 	h.applyFails, h.failing = undeclared("OpenshiftAssistedConfig", "spec.role"), `"role":"Arbiter"`
 	h.Expect(h.reconcile().RequeueAfter).To(
-		And(BeNumerically(">", reconcile.RefusedDelay/2), BeNumerically("<=", reconcile.RefusedDelay)), "the creation is tried again later",
+		And(BeNumerically(">", reconcile.RefusedDelay/2), BeNumerically("<=", reconcile.RefusedDelay)), "the creation is retried later",
 	)
 	h.Expect(h.machines()).To(BeEmpty(), "no masters either, which would wait for the arbiter")
 	infra := smallTemplate()

@@ -279,7 +279,7 @@ func TestHoldEndsWithItsOwnReason(t *testing.T) {
 }
 
 // The admission webhook of assisted-service may be unavailable, together with assisted-service.
-func TestFailedHoldDoesNotBlockTheDeletion(t *testing.T) {
+func TestRejectedBlockOfInstallationDoesNotBlockTheDeletion(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.holdFails = apierrors.NewInternalError(errors.New("failed calling webhook"))

@@ -84,7 +84,7 @@ func TestAgentsOfOtherNamespacesDoNotCount(t *testing.T) {
 
 // assisted-service counts Agents of any namespace. If one of ours is missing, it would install the server of
 // another tenant.
-func TestForeignAgentHoldsTheInstallation(t *testing.T) {
+func TestForeignAgentBlocksTheInstallation(t *testing.T) {
 	theirs := &aiv1beta1.Agent{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "tenant", Name: "theirs"},
 		Spec:       aiv1beta1.AgentSpec{Approved: true, ClusterDeploymentName: &aiv1beta1.ClusterReference{Namespace: lab, Name: "c1"}},
@@ -117,7 +117,7 @@ func TestForeignAgentInAnInstalledClusterIsReported(t *testing.T) {
 
 // The contract of Cluster API permits no write while the Cluster is paused. The hold is written after the
 // pause.
-func TestPausedControlPlaneSetsNoHoldForForeignAgents(t *testing.T) {
+func TestPausedControlPlaneDoesNotBlockTheInstallationForForeignAgents(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	cp := h.controlPlane()
@@ -139,7 +139,7 @@ func TestPausedControlPlaneSetsNoHoldForForeignAgents(t *testing.T) {
 }
 
 // The bootstrap provider approves our last host even if the registration is blocked.
-func TestForeignAgentHoldsTheInstallationAlthoughTheRegistrationIsBlocked(t *testing.T) {
+func TestForeignAgentBlocksTheInstallationAlthoughTheRegistrationIsBlocked(t *testing.T) {
 	for situation, wait := range map[string]func(h *hub, cp *controlplanev1.OpenshiftAssistedControlPlane){
 		"a ConfigMap is missing": func(_ *hub, cp *controlplanev1.OpenshiftAssistedControlPlane) {
 			cp.Spec.Config.ManifestsConfigMapRefs = []corev1.LocalObjectReference{{Name: "extra"}}
@@ -188,7 +188,7 @@ func TestForeignAgentHoldsTheInstallationAlthoughTheRegistrationIsBlocked(t *tes
 	}
 }
 
-func TestRefusedHoldForForeignAgentIsReported(t *testing.T) {
+func TestRejectedBlockForForeignAgentIsReported(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.reconcile()
 	h.Expect(h.Create(t.Context(), &aiv1beta1.Agent{
@@ -202,7 +202,7 @@ func TestRefusedHoldForForeignAgentIsReported(t *testing.T) {
 	h.Expect(h.reconcile().RequeueAfter).To(BeNumerically("<=", reconcile.RefusedDelay))
 	for range 5 {
 		s := h.gather()
-		_, err := h.r.registrar.HoldForForeignAgents(t.Context(), s)
+		_, err := h.r.registrar.BlockForForeignAgents(t.Context(), s)
 		h.Expect(err).NotTo(HaveOccurred())
 		h.Expect(s.Again.Delay()).To(Equal(reconcile.RefusedDelay), "the interval does not grow")
 		now := h.clock.Now().Add(reconcile.RefusedDelay)

@@ -53,7 +53,7 @@ func TestForbiddenWriteOfTemplateIsReported(t *testing.T) {
 		},
 	})
 	_, err := h.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: lab, Name: "c1"}})
-	h.Expect(err).To(HaveOccurred(), "the write is tried again")
+	h.Expect(err).To(HaveOccurred(), "the write is retried")
 	created := conditions.Get(h.controlPlane(), controlplanev1.MachinesCreatedCondition)
 	h.Expect(created).NotTo(BeNil())
 	h.Expect(created.Reason).To(Equal(controlplanev1.MachineCreationFailedReason))

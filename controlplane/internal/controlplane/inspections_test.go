@@ -171,7 +171,7 @@ func TestInspectionsOfMembersWaitForTheirTurn(t *testing.T) {
 			h.etcds.inspections = 0
 			h.r.gate.InspectMembers(t.Context(), s)
 			h.Expect(s.Again.Delay()).To(Equal(tc.after + time.Millisecond))
-			h.Expect(h.etcds.inspections).To(BeZero(), "no inspection was made")
+			h.Expect(h.etcds.inspections).To(BeZero(), "etcd was not inspected")
 		})
 	}
 }

@@ -52,7 +52,7 @@ func TestOtherMinorVersionOfKubernetesIsNotInstalled(t *testing.T) {
 	h.Expect(h.controlPlane().Status.Version).To(Equal("v1.32.99"))
 }
 
-func TestRegisteredInstallationIsHeldForAnotherKubernetesVersion(t *testing.T) {
+func TestRegisteredInstallationIsBlockedByAnotherKubernetesVersion(t *testing.T) {
 	h := newHub(t, world(func(cp *controlplanev1.OpenshiftAssistedControlPlane) {
 		cp.Spec.Version, cp.Spec.Config.ReleaseImage = "v1.32.6", unreachableImage
 	})...).withTime()

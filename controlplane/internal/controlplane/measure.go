@@ -72,8 +72,8 @@ func reached(before, after *controlplanev1.OpenshiftAssistedControlPlane, now ti
 	return stages
 }
 
-// sawItEnd reports whether an installation ended whose progress was observed.
-func sawItEnd(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
+// installationEnded reports whether an installation ended whose progress was observed.
+func installationEnded(before, after *controlplanev1.OpenshiftAssistedControlPlane) bool {
 	was, is := before.Status.Installation.Phase, after.Status.Installation.Phase
 	return slices.Index(installed.Phases, was) > 0 && was != is && is == controlplanev1.InstallationInstalled
 }

@@ -40,7 +40,7 @@ func TestStagesOfAnInstallationAreMeasuredWhenTheyAreReached(t *testing.T) {
 		},
 		"it continues":                         {controlplanev1.InstallationInstalling, controlplanev1.InstallationInstalling, nil},
 		"it fails":                             {controlplanev1.InstallationInstalling, controlplanev1.InstallationFailed, nil},
-		"it is tried again":                    {controlplanev1.InstallationFailed, controlplanev1.InstallationPending, nil},
+		"it is retried":                        {controlplanev1.InstallationFailed, controlplanev1.InstallationPending, nil},
 		"its preparation failed":               {controlplanev1.InstallationPreparing, controlplanev1.InstallationPending, nil},
 		"its control plane is new":             {"", controlplanev1.InstallationPending, nil},
 		"it was installed on another hub":      {"", controlplanev1.InstallationInstalled, nil},

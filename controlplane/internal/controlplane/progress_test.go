@@ -140,7 +140,7 @@ func TestNoReactionIsMeasuredToAnUnobservedEnd(t *testing.T) {
 	for _, before := range []controlplanev1.InstallationPhase{"", controlplanev1.InstallationPending, controlplanev1.InstallationInstalled} {
 		was, is := &controlplanev1.OpenshiftAssistedControlPlane{}, &controlplanev1.OpenshiftAssistedControlPlane{}
 		was.Status.Installation.Phase, is.Status.Installation.Phase = before, controlplanev1.InstallationInstalled
-		NewWithT(t).Expect(sawItEnd(was, is)).To(BeFalse(), string(before))
+		NewWithT(t).Expect(installationEnded(was, is)).To(BeFalse(), string(before))
 	}
 }
 

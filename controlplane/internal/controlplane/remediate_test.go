@@ -97,7 +97,7 @@ func TestUnhealthyMachineIsReplaced(t *testing.T) {
 	h.Expect(c).To(And(HaveField("Status", metav1.ConditionTrue), HaveField("Message", ContainSubstring(dead.Name+": Machine is deleting"))))
 	h.etcds.inspections, h.writes = 0, nil
 	h.reconcile()
-	h.Expect(h.etcds.inspections).To(BeZero(), "the decision was made before")
+	h.Expect(h.etcds.inspections).To(BeZero(), "the decision needed no inspection")
 	h.Expect(h.writes).To(BeEmpty())
 
 	conditions.Set(&dead, metav1.Condition{

@@ -223,7 +223,7 @@ func TestUntrustedCertificateIsReported(t *testing.T) {
 	h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, "") // another server may answer before the installation is over
 }
 
-// A connection that was made with the client certificate continues when the token is revoked.
+// A connection that was opened with the client certificate continues when the token is revoked.
 func TestRevokedTokenIsReplacedAlthoughTheClusterIsConnected(t *testing.T) {
 	h := newHub(t, world(nil)...).withTime()
 	h.install()

@@ -225,7 +225,7 @@ func TestKubeconfigThatCannotBeGivenUpIsReported(t *testing.T) {
 	h.collectKubeconfig()
 }
 
-func TestFailedInstallationIsNotTriedAgainIfItMayRun(t *testing.T) {
+func TestFailedInstallationIsNotRetriedIfItMayRun(t *testing.T) {
 	join := func(h *hub, name string) {
 		m := &clusterv1.Machine{}
 		h.get(name, m)

@@ -182,7 +182,7 @@ func (h *hub) stopClock() *time.Time {
 	return &now
 }
 
-// passChecks lets the time pass until enough connections were made since the spec withdrew an authority.
+// passChecks lets the time pass until enough connections were opened since the spec withdrew an authority.
 func (h *hub) passChecks(now *time.Time) {
 	h.t.Helper()
 	for range authorities.WithdrawalChecks {
@@ -332,7 +332,8 @@ func TestWithdrawnAuthorityIsReportedWhileItIsTrusted(t *testing.T) {
 		h.reconcile()
 		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, trusted)
 		last := now.Add(time.Duration(authorities.WithdrawalChecks-checks) * authorities.WithdrawalInterval).UTC().Format(time.RFC3339)
-		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf("%d completed, the last follows at %s at the earliest", checks, last))
+		h.expectKubeconfig(controlplanev1.KubeconfigAvailableReason, fmt.Sprintf(
+			"%d completed, the last follows at %s at the earliest", checks, last))
 		*now = now.Add(authorities.WithdrawalInterval)
 	}
 	h.workloads.authorities.Serving = sets.New(facts.AuthoritiesOf(h.published()).Added.UnsortedList()...)

@@ -127,8 +127,8 @@ func maintenanceOf(member *clientv3.Client) clientv3.Maintenance {
 	return clientv3.NewMaintenanceFromMaintenanceClient(clientv3.RetryMaintenanceClient(member, member.ActiveConnection()), member)
 }
 
-// alarmsOf queries the alarms, which the status only describes as text. The query needs quorum. Therefore it
-// is made only if the status reports a problem.
+// alarmsOf queries the alarms, which the status only describes as text. The query needs quorum. Therefore
+// it is sent only if the status reports a problem.
 func alarmsOf(ctx context.Context, maintenance clientv3.Maintenance) ([]workload.EtcdAlarm, error) {
 	list, err := maintenance.AlarmList(ctx)
 	if err != nil {

@@ -40,7 +40,7 @@ func (h *Hooks) Protect(ctx context.Context, s *scope.Scope) (bool, error) {
 }
 
 // protectable returns the Machines whose infrastructure machine may have, or need, the protection. These are
-// the Machines of the control plane, and those that were taken out of it with the hook. The infrastructure
+// the Machines of the control plane, and those that were removed from it with the hook. The infrastructure
 // machines of other workers are not read.
 func protectable(s *scope.Scope) []*clusterv1.Machine {
 	machines := append([]*clusterv1.Machine(nil), s.Machines...)

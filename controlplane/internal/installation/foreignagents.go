@@ -10,10 +10,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/tasks"
 )
 
-// HoldForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
+// BlockForForeignAgents blocks the installation while Agents of other namespaces are bound to the cluster.
 // assisted-service would install their hosts as soon as the last host is approved. The bootstrap provider approves hosts
 // while the registration is blocked. Therefore this phase holds the installation if the registration did not.
-func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) BlockForForeignAgents(ctx context.Context, s *scope.Scope) (bool, error) {
 	owns := ownership.OwnsInstall(s.Facts) && s.Install.DeletionTimestamp.IsZero()
 	if s.Begun || s.Installed() || s.ClusterDeleting() || len(s.ForeignAgents) == 0 || !owns && !s.Found.Registered {
 		return true, nil
@@ -27,9 +27,9 @@ func (r *Registrar) HoldForForeignAgents(ctx context.Context, s *scope.Scope) (b
 	return true, nil
 }
 
-// HoldForKubernetes holds the installation of a registered cluster whose spec got another Kubernetes version than its
+// BlockForKubernetes holds the installation of a registered cluster whose spec got another Kubernetes version than its
 // release has: see releaseimage.Resolver.CheckKubernetes. The registration withdraws the hold.
-func (r *Registrar) HoldForKubernetes(ctx context.Context, s *scope.Scope) (bool, error) {
+func (r *Registrar) BlockForKubernetes(ctx context.Context, s *scope.Scope) (bool, error) {
 	blocked := s.Found.Blocked(tasks.Installation)
 	mismatch := blocked != nil && blocked.Reason == controlplanev1.KubernetesVersionMismatchReason
 	owns := ownership.OwnsInstall(s.Facts) && s.Install.DeletionTimestamp.IsZero()

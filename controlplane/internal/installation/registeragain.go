@@ -86,7 +86,7 @@ func deregistrationKey(obj client.Object) string {
 func (r *Registrar) awaitDeregistration(ctx context.Context, s *scope.Scope, parts []client.Object, field string) error {
 	_, err := r.deleteRegistration(ctx, s, parts, tasks.Installation, controlplanev1.WaitingForAssistedServiceReason)
 	if waiting := s.Found.Blocked(tasks.Installation); err == nil && waiting != nil {
-		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", whyAgain(field), waiting.Message))
+		s.Block(waiting.Reason, fmt.Sprintf("%s: %s", reregistrationReason(field), waiting.Message))
 	}
 	return err
 }
@@ -137,8 +137,8 @@ func (r *Registrar) tryRegistration(ctx context.Context, s *scope.Scope, install
 	return true, nil
 }
 
-// whyAgain returns why a registration is deleted: for a change of field, or for another reason if field is empty.
-func whyAgain(field string) string {
+// reregistrationReason returns why a registration is deleted: for a change of field, or for another reason if field is empty.
+func reregistrationReason(field string) string {
 	if field == "" {
 		return "the registration is being deleted, and is created again when assisted-service has deregistered the cluster"
 	}

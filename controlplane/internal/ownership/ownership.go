@@ -10,16 +10,16 @@ import (
 )
 
 // OwnsDeployment reports whether the ClusterDeployment of our name exists and belongs to this control plane.
-func OwnsDeployment(f *facts.Facts) bool { return f.Deployment != nil && standsForUs(f, f.Deployment) }
+func OwnsDeployment(f *facts.Facts) bool { return f.Deployment != nil && belongsToUs(f, f.Deployment) }
 
 // OwnsInstall reports whether the AgentClusterInstall of our name exists and belongs to this control plane.
-func OwnsInstall(f *facts.Facts) bool { return f.Install != nil && standsForUs(f, f.Install) }
+func OwnsInstall(f *facts.Facts) bool { return f.Install != nil && belongsToUs(f, f.Install) }
 
-// standsForUs reports whether the ClusterDeployment or AgentClusterInstall of our name belongs to this
+// belongsToUs reports whether the ClusterDeployment or AgentClusterInstall of our name belongs to this
 // control plane. Labels and the recorded UID of the Cluster decide if they exist. A client may have removed
 // them, as GitOps tools do with unknown labels. Then the fields that only this provider writes decide. A
 // field of either object is enough, because they belong together.
-func standsForUs(f *facts.Facts, obj metav1.Object) bool {
+func belongsToUs(f *facts.Facts, obj metav1.Object) bool {
 	switch f.Owner().ClaimOf(obj) {
 	case contract.Ours:
 		return true

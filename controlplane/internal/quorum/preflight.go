@@ -6,7 +6,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/workload"
 )
 
-// AgainstJoining returns all that keeps OpenShift from adding another host to etcd, if Unclear finds nothing.
+// AgainstJoining returns all that blocks OpenShift from adding another host to etcd, if Unclear finds nothing.
 // OpenShift adds no member while one is down, and adds them one after the other.
 func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 	if etcd.Topology == singleReplica {
@@ -24,8 +24,7 @@ func AgainstJoining(etcd *workload.Etcd) []decision.Blocker {
 			against,
 			decision.Wait(
 				controlplanev1.EtcdAlarmReason,
-				"etcd has the alarm %s, and no host can join until it is disarmed: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause "+
-					"is fixed",
+				"etcd has the alarm %s, so no host can join: see etcdctl alarm list %s, and etcdctl alarm disarm when its cause is fixed",
 				Shorten(a.Kind),
 				inEtcdPod,
 			),

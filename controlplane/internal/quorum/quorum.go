@@ -49,7 +49,7 @@ func (v *View) Remove(own workload.EtcdMember) Change {
 func (v *View) Against(own workload.EtcdMember) []decision.Blocker {
 	var against []decision.Blocker
 	for _, check := range []func(workload.EtcdMember) *decision.Blocker{
-		v.last, v.operated, v.lost, v.alarmed, v.joining, v.strays, v.quorum, v.settled, v.configured,
+		v.last, v.operated, v.lost, v.alarmed, v.joining, v.membersWithoutHook, v.quorum, v.settled, v.configured,
 	} {
 		if blocker := check(own); blocker != nil {
 			against = append(against, *blocker)
@@ -135,9 +135,9 @@ func (v *View) joining(own workload.EtcdMember) *decision.Blocker {
 	return nil
 }
 
-// strays blocks on members whose Machines are deleted without our hook, because they do not belong to the
+// membersWithoutHook blocks on members whose Machines are deleted without our hook, because they do not belong to the
 // control plane, or no longer.
-func (v *View) strays(own workload.EtcdMember) *decision.Blocker {
+func (v *View) membersWithoutHook(own workload.EtcdMember) *decision.Blocker {
 	if own.Learner || !own.Healthy() {
 		return nil
 	}
@@ -232,7 +232,7 @@ func (v *View) remedy(members []workload.EtcdMember) string {
 // for the removal of the leader.
 func (v *View) lead(own workload.EtcdMember) Change {
 	at := slices.IndexFunc(v.Members, func(m workload.EtcdMember) bool { return m.Leader })
-	heirs := v.heirs(own)
+	newLeaders := v.newLeaders(own)
 	switch {
 	case at < 0:
 		return blockedChange(
@@ -242,24 +242,24 @@ func (v *View) lead(own workload.EtcdMember) Change {
 					"Pods with the label app=etcd in namespace openshift-etcd of the cluster, and the network between their hosts",
 			),
 		)
-	case len(heirs) == 0:
+	case len(newLeaders) == 0:
 		return blockedChange(decision.Wait(controlplanev1.EtcdQuorumAtRiskReason, "no other etcd member can become the leader: repair the hosts "+
 			"of the other members"))
 	case v.Members[at].ID == own.ID && own.Healthy():
-		return Change{To: &heirs[0]}
+		return Change{To: &newLeaders[0]}
 	case v.Members[at].ID != own.ID && v.Members[at].Healthy():
 		return Change{Via: &v.Members[at]}
 	}
-	return Change{Via: &heirs[0]}
+	return Change{Via: &newLeaders[0]}
 }
 
-// heirs returns the members that can lead instead of a member. Those that are removed next come last.
-func (v *View) heirs(own workload.EtcdMember) []workload.EtcdMember {
-	heirs := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
-	slices.SortStableFunc(heirs, func(a, b workload.EtcdMember) int {
+// newLeaders returns the members that can lead instead of a member. Those that are removed next come last.
+func (v *View) newLeaders(own workload.EtcdMember) []workload.EtcdMember {
+	newLeaders := slices.DeleteFunc(v.Voters(), func(m workload.EtcdMember) bool { return m.ID == own.ID || !m.Healthy() })
+	slices.SortStableFunc(newLeaders, func(a, b workload.EtcdMember) int {
 		return cmp.Or(cmp.Compare(v.isDeleting(a.Name), v.isDeleting(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
-	return heirs
+	return newLeaders
 }
 
 // isDeleting returns 1 if the Machine of a Node is being deleted, else 0.

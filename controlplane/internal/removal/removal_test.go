@@ -304,7 +304,7 @@ func TestNextStep(t *testing.T) {
 			reason:  controlplanev1.WaitingForEtcdReason,
 			message: "n3 is joining: waiting until it votes",
 		},
-		"another was taken in and not started: waits": {
+		"another was added and not started: waits": {
 			hosts: 4, change: all(leads(1), func(w *world) {
 				w.Members[3].Learner, w.Members[3].Name, w.Members[3].Problem = true, "", "does not answer"
 			}), action: Wait,
@@ -474,7 +474,7 @@ func TestNextStep(t *testing.T) {
 				w.Nodes[0].ProviderID = "metal3://other"
 			}), action: RemoveMember, machine: "m1", member: "n1", via: "n2",
 		},
-		"it was about to be released, was taken in again, and another is away: that goes first": {
+		"it was about to be released, was added again, and another is away: that goes first": {
 			change: all(leads(2), func(w *world) {
 				w.fail(1)
 				w.delete(1, noon.Add(time.Hour))
@@ -951,22 +951,22 @@ func TestMembersOfReleasedHost(t *testing.T) {
 		reason string
 	}{
 		"nothing: cleaned up": {func(w *world) { w.drop(0) }, Release, ""},
-		"it was taken in once more, as a learner: removed": {
+		"it was added once more, as a learner: removed": {
 			func(w *world) { w.fail(0); w.Members[0].Learner = true; w.gone(0) }, RemoveMember, "",
 		},
-		"it was taken in and promoted: removed": {func(w *world) { w.fail(0); w.gone(0) }, RemoveMember, ""},
-		"it was taken in and never started: removed by its address": {func(w *world) {
+		"it was added and promoted: removed": {func(w *world) { w.fail(0); w.gone(0) }, RemoveMember, ""},
+		"it was added and never started: removed by its address": {func(w *world) {
 			w.fail(0)
 			w.Members[0].Learner, w.Members[0].Name = true, ""
 			w.gone(0)
 		}, RemoveMember, ""},
-		"it was taken in, and another joins: removed": {
+		"it was added, and another joins: removed": {
 			func(w *world) { w.fail(0); w.join(3); w.Members[3].Learner = true; w.gone(0) }, RemoveMember, "",
 		},
 		"another host has its name and its member is the recorded one: removed": {
 			func(w *world) { w.fail(0); w.Nodes[0].UID = "new" }, RemoveMember, "",
 		},
-		"another host has its name, and it was taken in at its old address: removed": {func(w *world) {
+		"another host has its name, and it was added at its old address: removed": {func(w *world) {
 			w.fail(0)
 			w.Members[0].ID = 9
 			w.Nodes[0].UID, w.Nodes[0].Addresses = "new", []string{"192.168.111.99"}
@@ -987,7 +987,7 @@ func TestMembersOfReleasedHost(t *testing.T) {
 			leads(1)(w)
 			w.Nodes[0].UID, w.Members = "new", w.Members[1:]
 		}, Release, ""},
-		"it was taken in, and another is away: waits": {
+		"it was added, and another is away: waits": {
 			func(w *world) { w.fail(0); w.fail(1); w.gone(0) }, Wait, controlplanev1.EtcdQuorumAtRiskReason,
 		},
 		"it answers: waits":      {func(w *world) { leads(1)(w); w.gone(0) }, Wait, controlplanev1.ReleasedHostRunningReason},

@@ -1,4 +1,4 @@
-// Package retry decides whether a failed installation may be given up and tried again, and which of its objects are
+// Package retry decides whether a failed installation may be given up and retried, and which of its objects are
 // deleted first. It has no client.
 package retry
 
@@ -82,7 +82,7 @@ func NotSilent(f *facts.Facts) string {
 	return ""
 }
 
-// ToGiveUp returns the objects to delete before a failed installation is tried again. These are the Machines
+// ToGiveUp returns the objects to delete before a failed installation is retried. These are the Machines
 // with hosts of our bootstrap provider, the objects in assisted-service, and the published kubeconfig.
 func ToGiveUp(f *facts.Facts) []types.UID {
 	var given []types.UID

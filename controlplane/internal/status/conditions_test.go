@@ -275,7 +275,7 @@ func TestAvailableNamesBlockerOfInstallation(t *testing.T) {
 				v.Install.Status.DebugInfo.EventsURL, v.Progress.EventsURL = "", ""
 			},
 		},
-		"a failed preparation is tried again": {
+		"a failed preparation is retried": {
 			install: installOf("preparing-for-installation"), hosts: hosts[:3],
 			message: "the preparation of the installation failed, and assisted-service retries it: no ignition", change: func(v *View) {
 				conditions.Set(v.ControlPlane, condition.False(controlplanev1.InstalledCondition, controlplanev1.PreparationFailedReason,

@@ -127,12 +127,12 @@ func (v *View) degraded() string {
 	if nodes := v.nodesWithoutMachine(); len(nodes) > 0 {
 		parts = append(parts, withoutMachine(nodes))
 	}
-	return strings.Join(append(parts, v.mendEtcd()), ". ")
+	return strings.Join(append(parts, v.etcdRepair()), ". ")
 }
 
-// mendEtcd advises to delete a Machine only if another host can replace its host. A single node is the whole
+// etcdRepair advises to delete a Machine only if another host can replace its host. A single node is the whole
 // cluster, and Pacemaker runs the etcd of two nodes with fencing.
-func (v *View) mendEtcd() string {
+func (v *View) etcdRepair() string {
 	if v.Fenced() || len(v.Found.Machines) < 2 {
 		return "See the conditions of the operator in the cluster, and repair the host"
 	}

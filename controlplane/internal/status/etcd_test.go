@@ -80,7 +80,7 @@ func TestEtcdClusterHealthy(t *testing.T) {
 			reason:  controlplanev1.NodeWithoutMachineReason,
 			message: "control-plane Node has no Machine and may be a member of etcd: n9.",
 		},
-		"a Machine with a host waits for its Node: perhaps this one": {
+		"a Machine with a host waits for its Node, which may be this one": {
 			change: func(f *facts.Facts) {
 				f.Machines = append(f.Machines, &clusterv1.Machine{
 					ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Spec: clusterv1.MachineSpec{ProviderID: "metal3://n1"},

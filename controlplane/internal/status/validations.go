@@ -74,7 +74,7 @@ func (v *View) ignoredLists() []ignoredList {
 }
 
 // installedIgnoring describes an installed cluster whose spec has the given ignored validations. An imported cluster was
-// installed elsewhere, perhaps without them.
+// installed elsewhere, and may have been installed without them.
 func (v *View) installedIgnoring(configured []string) string {
 	switch {
 	case len(configured) == 0:

@@ -35,7 +35,7 @@ func (f *Findings) KubeconfigProblem(known *facts.Facts) *findings.Outcome {
 				f.Kubeconfig.Name),
 		}
 	}
-	if f.isInTheWay(known) {
+	if f.blocksPublication(known) {
 		return &findings.Outcome{
 			Reason: controlplanev1.KubeconfigNotOursReason,
 			Message: fmt.Sprintf("Secret %s was not created by this provider, and the cluster has never answered with it: %s; if it is left from a "+
@@ -66,9 +66,9 @@ func (f *Findings) trustRemedy(known *facts.Facts) string {
 	return "Add the authority of the certificate to certificate-authority-data in the Secret, or set tls-server-name"
 }
 
-// isInTheWay reports whether a foreign Secret prevents the publication of the kubeconfig of an installed
+// blocksPublication reports whether a foreign Secret prevents the publication of the kubeconfig of an installed
 // cluster, and the cluster has never answered with it.
-func (f *Findings) isInTheWay(known *facts.Facts) bool {
+func (f *Findings) blocksPublication(known *facts.Facts) bool {
 	return known.Installed() && ownership.HasAdminKubeconfig(known) && !ownership.OwnsKubeconfig(known, f.Kubeconfig) && !ptr.Deref(
 		known.ControlPlane.Status.Initialization.ControlPlaneInitialized, false,
 	)

@@ -524,7 +524,7 @@ func TestKubernetesVersionOfTheRelease(t *testing.T) {
 		"unknown, the patch is believed": {"4.20.1", "v1.33.5", Kubernetes{}, true, ""},
 		"unknown, another minor version": {"4.20.1", "v1.32.6", Kubernetes{}, false, "has Kubernetes 1.33"},
 		"being read":                     {"4.20.1", "v1.33.4", Kubernetes{Pending: true}, false, "Reading the Kubernetes version"},
-		"failed, and is tried again": {
+		"failed, and is retried": {
 			"4.20.1", "v1.33.4", Kubernetes{Pending: true, Unknown: "no route"}, false, "from its image: no route",
 		},
 		"failed for long":                    {"4.20.1", "v1.33.4", Kubernetes{Unknown: "no route"}, true, "assumed to be correct: no route"},

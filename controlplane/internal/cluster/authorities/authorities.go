@@ -68,7 +68,7 @@ type Trust struct {
 	Added sets.Set[string]
 	// Cluster is nil without a connection. Then no authority is removed, since the API server may need it.
 	Cluster *Observed
-	// Settled is true if enough connections were made since authorities were removed from the spec. Then those
+	// Settled is true if enough connections were opened since authorities were removed from the spec. Then those
 	// that accepted none are removed. A single connection proves nothing about the other API servers.
 	Settled bool
 }

@@ -327,7 +327,7 @@ func TestAuthorityOfFirstConnectionIsInUseAtLast(t *testing.T) {
 	former, next := authorityUntil(t, "former", time.Hour), authorityUntil(t, "next", time.Hour)
 	g.Expect(s.Record(accepted(t, former))).To(Succeed())
 	for range WithdrawalChecks - 1 {
-		clk.SetTime(clk.Now().Add(WithdrawalInterval + time.Second)) // no connection is made at once
+		clk.SetTime(clk.Now().Add(WithdrawalInterval + time.Second)) // no connection is opened at once
 		g.Expect(s.Record(accepted(t, next))).To(Succeed())
 	}
 	g.Expect(s.Fingerprints().Has(fingerprintOf(t, former))).To(BeTrue())

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// WithdrawalChecks is how many connections are made, WithdrawalInterval apart, before a withdrawn authority is
+	// WithdrawalChecks is the number of connections, WithdrawalInterval apart, before a withdrawn authority is
 	// removed. A connection reaches one of several API servers. During the rollout of a certificate, which takes
 	// less than an hour, the others still present the former one.
 	WithdrawalChecks = 7

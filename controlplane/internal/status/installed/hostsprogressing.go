@@ -26,7 +26,7 @@ const (
 	// one kind differ by a few minutes.
 	behindAfter = 10 * time.Minute
 	// sideBySide is the maximum time between the starts of two installations that are compared, for hosts
-	// that join a cluster. Hosts of another day are perhaps of another kind.
+	// that join a cluster. Hosts of another day may be of another kind.
 	sideBySide = time.Hour
 )
 

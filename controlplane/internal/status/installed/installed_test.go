@@ -114,7 +114,7 @@ func TestFailedHostsAreNamedWithCause(t *testing.T) {
 	g.Expect(viewOf(s).ofHosts("failed", failingStates)).To(ContainSubstring(consequence))
 }
 
-func TestFailedPreparationStaysReportedWhileItIsTriedAgain(t *testing.T) {
+func TestFailedPreparationStaysReportedWhileItIsRetried(t *testing.T) {
 	g := NewWithT(t)
 	s := factsOf(nil)
 	s.Agents = []aiv1beta1.Agent{agentIn("m0", "known", ""), agentIn("m1", "known", ""), agentIn("m2", "known", "")}
