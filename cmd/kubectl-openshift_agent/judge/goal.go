@@ -29,7 +29,7 @@ type Progress int
 
 // Degrees of progress.
 const (
-	// Pending means that the goal may still be reached, perhaps after an action of the user.
+	// Pending means that the goal may still be reached. It may need an action of the user.
 	Pending Progress = iota
 	// Reached means that the goal is reached.
 	Reached

@@ -119,7 +119,7 @@ func TestManagedFieldsAreDropped(t *testing.T) {
 	g.Expect(s.Machines).To(ConsistOf(HaveField("ManagedFields", BeEmpty())))
 }
 
-// A user with role view of a namespace can read the objects of the providers, and perhaps no others.
+// A user with role view of a namespace can read the objects of the providers, and may read no others.
 func TestForbiddenKindsAreNotReadable(t *testing.T) {
 	g := NewWithT(t)
 	refuse := func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
