@@ -17,7 +17,7 @@ import (
 // Dialer refuses connections to some addresses, after DNS has resolved them. Names, redirects and servers that another
 // server names cannot bypass it.
 type Dialer struct {
-	// Refuse returns an error for an address to which no connection is made.
+	// Refuse returns an error for an address to which no connection is opened.
 	Refuse func(netip.Addr) error
 	// Allowed are addresses (host:port) that are not refused, because the administrator has configured them.
 	Allowed []string

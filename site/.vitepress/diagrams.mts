@@ -14,7 +14,7 @@ export function diagrams(markdown: MarkdownIt) {
 
 /** Fails when a diagram cannot be drawn, which would be seen in the browser only. */
 export async function checkDiagrams() {
-  const { Window } = await import('happy-dom') // mermaid asks for a browser even to parse
+  const { Window } = await import('happy-dom') // mermaid needs a browser even to parse
   const window = new Window()
   Object.assign(globalThis, { window, document: window.document })
   const { default: mermaid } = await import('mermaid')

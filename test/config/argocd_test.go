@@ -77,7 +77,7 @@ func TestHealthOfRareSituations(t *testing.T) {
 			argocd.Progressing, "waiting for Cluster API to read the Cluster",
 		},
 		"a Cluster that serves no longer":                        {cluster + ours + down, argocd.Degraded, "ControlPlaneAvailable: etcd"},
-		"a Cluster of another provider, perhaps being installed": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
+		"a Cluster of another provider, which may be installing": {cluster + theirs + down, argocd.Progressing, "Available: not yet"},
 		"a Cluster whose installation failed": {
 			cluster + ours + strings.Replace(down, "reason: NotAvailable, message: etcd", "reason: InstallationFailed, message: disk", 1),
 			argocd.Degraded, "ControlPlaneAvailable: disk",

@@ -66,7 +66,7 @@ func TestEveryFlagExists(t *testing.T) {
 			case foreignFlags[match[1]] != "":
 				foreign[match[1]] = true
 			case !regexp.MustCompile(`(?m)^ +(-v, )?` + match[1] + `\b`).MatchString(flags):
-				t.Errorf("%s names the flag %s, which no manager has (docs/flags.md): mend it, or name its program in foreignFlags of this test",
+				t.Errorf("%s names the flag %s, which no manager has (docs/flags.md): fix it, or name its program in foreignFlags of this test",
 					d.Path, match[1])
 			}
 		}

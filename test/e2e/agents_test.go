@@ -43,7 +43,7 @@ var _ = Describe("An installation on hold", Ordered, Label("hold", "agents"), fu
 		wait(ctx, cluster, "ready to install", allApproved)
 		s := state(ctx, cluster)
 		Expect(s.ControlPlane.Status.Installation.Phase).To(Equal(controlplanev1.InstallationPending))
-		// The machine that runs the tests has no record of the cluster, and perhaps no DNS.
+		// The machine that runs the tests has no record of the cluster, and may have no DNS.
 		preflight := lab.Condition(s.ControlPlane.Status.Conditions, controlplanev1.PreflightPassedCondition)
 		Expect(preflight.Reason).To(Or(Equal(controlplanev1.PreflightWarningsReason), Equal(controlplanev1.PreflightIncompleteReason)))
 		Expect(preflight.Message).To(ContainSubstring("api.patient."))

@@ -61,7 +61,7 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 		lost := workersIn(state(ctx, cluster), onDelete)[0]
 		kept = others(kept, lost)
 		loseWorker(ctx, cluster, lost)
-		s := waitMended(ctx, cluster, 5, lost)
+		s := waitRecovered(ctx, cluster, 5, lost)
 		Expect(workersIn(s, onDelete)).To(ConsistOf(HaveField("Spec.Version", kubernetesOf(installedVersion))))
 		Expect(lab.Condition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)).To(And(
 			HaveField("Status", metav1.ConditionFalse),
@@ -70,7 +70,7 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 
 	It("adds a worker once its MachineDeployment has the version, and replaces one that is updated in place", func(ctx SpecContext) {
 		cluster.Versions().Recover(apiServers)
-		s := waitMended(ctx, cluster, 6)
+		s := waitRecovered(ctx, cluster, 6)
 		Expect(workersIn(s, onDelete)).To(ConsistOf(HaveField("Spec.Version", kubernetesOf(installedVersion)),
 			HaveField("Spec.Version", kubernetesOf(minor))))
 		s = wait(ctx, cluster, "updating a worker in place", func(s *lab.State) bool {
@@ -82,7 +82,7 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 		lost := workersIn(s, inPlace)[0]
 		kept = others(kept, lost)
 		loseWorker(ctx, cluster, lost)
-		s = waitMended(ctx, cluster, 6, lost)
+		s = waitRecovered(ctx, cluster, 6, lost)
 		Expect(workersIn(s, inPlace)).To(ConsistOf(HaveField("Spec.Version", kubernetesOf(minor))))
 	}, NodeTimeout(2*installTimeout))
 
@@ -101,7 +101,7 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 		expectKeptMachines(ctx, cluster, former)
 
 		deleteMachines(ctx, cluster, former...)
-		s = waitMended(ctx, cluster, 6, former...)
+		s = waitRecovered(ctx, cluster, 6, former...)
 		Expect(workersIn(s, onDelete)).To(HaveEach(HaveField("Spec.Version", kubernetesOf(minor))))
 	}, NodeTimeout(installTimeout))
 
@@ -140,9 +140,9 @@ func loseWorker(ctx context.Context, cluster *lab.Cluster, m lab.Machine) {
 	patch(ctx, m.DeepCopy(), `{"metadata":{"annotations":{"`+clusterv1.RemediateMachineAnnotation+`":""}}}`)
 }
 
-// waitMended waits until a cluster has exactly a number of Machines with Nodes, and none of the lost ones. It returns the
+// waitRecovered waits until a cluster has exactly a number of Machines with Nodes, and none of the lost ones. It returns the
 // state. Machines that Cluster API updates in place are not Running.
-func waitMended(ctx context.Context, cluster *lab.Cluster, machines int, lost ...lab.Machine) *lab.State {
+func waitRecovered(ctx context.Context, cluster *lab.Cluster, machines int, lost ...lab.Machine) *lab.State {
 	GinkgoHelper()
 	incomplete := func(m lab.Machine) bool { return !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() }
 	return wait(ctx, cluster, "complete", func(s *lab.State) bool {

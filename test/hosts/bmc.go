@@ -17,7 +17,7 @@ import (
 // Task is a step that the Bare Metal Operator runs on a machine through its BMC.
 type Task string
 
-// The tasks. Each takes its time (see [Options.StateDelay]) and can be made to fail.
+// The tasks. Each takes [Options.StateDelay], and a test can let each fail.
 const (
 	Registering    Task = "register"
 	Inspecting     Task = "inspect"

@@ -190,8 +190,8 @@ func (h *Host) workAfterReboot(ctx context.Context, inst *installation, stage mo
 	return true
 }
 
-// enter reports a stage and stays in it for the delay. It returns false if the installation ends here: the host
-// was made to fail, or was switched off. It also ends if assisted-service forgot the host while it runs the
+// enter reports a stage and stays in it for the delay. It returns false if the installation ends here: a test
+// lets the host fail, or the host was switched off. It also ends if assisted-service forgot the host while it runs the
 // discovery system.
 func (h *Host) enter(ctx context.Context, inst *installation, stage models.HostStage) bool {
 	if reason, failed := h.takeFault(stage); failed {

@@ -101,7 +101,7 @@ func (w *etcdWorld) cutOff() {
 	heal := etcd.Network().Cut(etcd.Address(leader))
 	w.Eventually(w.cluster.EtcdLeader).WithContext(w.ctx).ShouldNot(Or(Equal(leader), BeEmpty()), "the others elect a leader")
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(MatchError(ContainSubstring(leader + " is unhealthy")))
-	w.Eventually(func() error { return w.cluster.write(w.ctx, "beside-a-host-that-is-cut-off") }).Should(Succeed(),
+	w.Eventually(func() error { return w.cluster.write(w.ctx, "while-a-host-is-cut-off") }).Should(Succeed(),
 		"once the API server uses another member")
 	heal()
 	w.Eventually(w.cluster.EtcdSettled).WithContext(w.ctx).Should(Succeed())

@@ -113,7 +113,7 @@ type Lab struct {
 	ca      []byte
 	logs    []io.Closer
 	running sync.WaitGroup
-	life    context.Context //nolint:containedctx // The life of what runs in this process; every call has its own besides.
+	life    context.Context //nolint:containedctx // It ends all that runs in this process. Each call has its own context too.
 	end     context.CancelFunc
 
 	mu          sync.Mutex

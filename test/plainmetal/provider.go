@@ -33,7 +33,7 @@ import (
 //go:embed crd/*.yaml rbac.yaml
 var manifests embed.FS
 
-// A definition is served a moment after it was made.
+// A definition is served a moment after its creation.
 const (
 	servedInterval = 100 * time.Millisecond
 	servedTimeout  = time.Minute

@@ -59,7 +59,7 @@ type Process struct {
 	Args, Env []string
 	// Dir is where the process runs; default: where we do.
 	Dir string
-	// Attributes changes how the process is made; nil for most.
+	// Attributes changes how the process is created; nil for most.
 	Attributes func(*syscall.SysProcAttr)
 	// StopSignal is the signal by which the process ends as soon as it can; default SIGTERM.
 	StopSignal syscall.Signal

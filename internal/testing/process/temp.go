@@ -38,7 +38,7 @@ func newTempDir() (path string, lock *os.File, err error) {
 	return path, lock, nil
 }
 
-// WriteFiles writes files, by their names, that only this user may read, into a folder that is made when it is missing.
+// WriteFiles writes files, by their names, that only this user may read, into a folder, which is created if it does not exist.
 func WriteFiles(dir string, files map[string][]byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot create %s: %w", dir, err)

@@ -53,8 +53,8 @@ type Cluster struct {
 	// client are the credentials with which OpenShift's own components use etcd.
 	client Credentials
 	dir    string
-	// door is where the kube-apiserver reaches the members.
-	door *door
+	// proxy is the address at which the kube-apiserver reaches the members.
+	proxy *proxy
 
 	mu     sync.Mutex
 	free   []slot
@@ -82,13 +82,13 @@ func New(ctx context.Context, options Options) (*Cluster, error) {
 		map[string][]byte{"ca.crt": c.ca.PEM(), "client.crt": c.client.Certificate, "client.key": c.client.Key}); err != nil {
 		return nil, err
 	}
-	if c.door, err = newDoor(ctx, c); err != nil {
+	if c.proxy, err = newProxy(ctx, c); err != nil {
 		return nil, err
 	}
-	if c.network, err = network.New(ctx, filepath.Join(options.Group.Temp(), strconv.Itoa(c.door.port())+".sock")); err != nil {
+	if c.network, err = network.New(ctx, filepath.Join(options.Group.Temp(), strconv.Itoa(c.proxy.port())+".sock")); err != nil {
 		return nil, err
 	}
-	c.network.OnCut = c.door.leave
+	c.network.OnCut = c.proxy.disconnect
 	return c, nil
 }
 
@@ -118,7 +118,7 @@ func (c *Cluster) Stop() {
 	for _, n := range c.nodes {
 		n.stop()
 	}
-	c.door.close()
+	c.proxy.close()
 	c.network.Close()
 }
 
@@ -126,7 +126,7 @@ func (c *Cluster) Stop() {
 func (c *Cluster) ServerFlags() []string {
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	return []string{
-		"--etcd-servers=" + local(c.door.port()),
+		"--etcd-servers=" + local(c.proxy.port()),
 		"--etcd-cafile=" + file("ca.crt"), "--etcd-certfile=" + file("client.crt"), "--etcd-keyfile=" + file("client.key"),
 	}
 }

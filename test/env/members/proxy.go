@@ -11,93 +11,92 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/network"
 )
 
-// doorPoll is the interval at which a door searches for a member to forward to.
-const doorPoll = 50 * time.Millisecond
+// proxyPoll is the interval at which a proxy searches for a member to forward to.
+const proxyPoll = 50 * time.Millisecond
 
-// door forwards connections of the kube-apiserver to any member that votes and runs. In OpenShift each member has a
+// proxy forwards connections of the kube-apiserver to any member that votes and runs. In OpenShift each member has a
 // kube-apiserver on its host, and the load balancer forwards clients to those that work. Here one kube-apiserver serves
 // the cluster. After a member was away for minutes, it would dial the member only after up to two more minutes. The
 // reason is the back-off of gRPC, which the client of etcd does not change.
-type door struct {
+type proxy struct {
 	cluster  *Cluster
 	listener net.Listener
 	life     context.Context //nolint:containedctx // It is the life of the connections.
 	end      context.CancelFunc
 
 	mu sync.Mutex
-	// through are the connections that go through the door, with the addresses of the hosts that they lead to.
+	// through are the connections that it forwards, with the addresses of the hosts to which they lead.
 	through map[net.Conn]string
 }
 
-func newDoor(ctx context.Context, c *Cluster) (*door, error) {
+func newProxy(ctx context.Context, c *Cluster) (*proxy, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen for the kube-apiserver: %w", err)
 	}
-	d := &door{cluster: c, listener: listener, through: map[net.Conn]string{}}
-	d.life, d.end = context.WithCancel(context.Background())
-	go d.serve()
-	return d, nil
+	p := &proxy{cluster: c, listener: listener, through: map[net.Conn]string{}}
+	p.life, p.end = context.WithCancel(context.Background())
+	go p.serve()
+	return p, nil
 }
 
-func (d *door) port() int {
-	address, _ := d.listener.Addr().(*net.TCPAddr)
+func (p *proxy) port() int {
+	address, _ := p.listener.Addr().(*net.TCPAddr)
 	return address.Port
 }
 
-func (d *door) close() {
-	d.end()
-	_ = d.listener.Close()
-	d.leave("")
+func (p *proxy) close() {
+	p.end()
+	_ = p.listener.Close()
+	p.disconnect("")
 }
 
-func (d *door) serve() {
+func (p *proxy) serve() {
 	for {
-		conn, err := d.listener.Accept()
+		conn, err := p.listener.Accept()
 		if err != nil {
 			return
 		}
-		go d.lead(conn)
+		go p.forward(conn)
 	}
 }
 
-// lead joins a connection with a member. Where there is none it is held: its client dials again at once when it gives
-// up, and not after a back-off.
-func (d *door) lead(conn net.Conn) {
+// forward joins a connection with a member. Without a member the connection stays open: a client that closes it dials
+// again at once, and not after a back-off.
+func (p *proxy) forward(conn net.Conn) {
 	defer conn.Close()
-	tick := time.NewTicker(doorPoll)
+	tick := time.NewTicker(proxyPoll)
 	defer tick.Stop()
 	for {
-		if address, port := d.cluster.voter(); address != "" {
-			if member, err := (&net.Dialer{}).DialContext(d.life, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
-				d.join(conn, address, member)
+		if address, port := p.cluster.voter(); address != "" {
+			if member, err := (&net.Dialer{}).DialContext(p.life, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
+				p.join(conn, address, member)
 				return
 			}
 		}
 		select {
-		case <-d.life.Done():
+		case <-p.life.Done():
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-func (d *door) join(conn net.Conn, address string, member net.Conn) {
-	d.mu.Lock()
-	d.through[member] = address
-	d.mu.Unlock()
+func (p *proxy) join(conn net.Conn, address string, member net.Conn) {
+	p.mu.Lock()
+	p.through[member] = address
+	p.mu.Unlock()
 	network.Join(conn, conn, member)
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.through, member)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.through, member)
 }
 
-// leave ends the connections that lead to a host; empty: to all. When it is cut off, clients learn at once that its
-// kube-apiserver is of no use.
-func (d *door) leave(host string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for member, address := range d.through {
+// disconnect ends the connections that lead to a host; empty: to all. Clients of a host that is cut off then dial at once.
+func (p *proxy) disconnect(host string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for member, address := range p.through {
 		if host == "" || address == host {
 			_ = member.Close()
 		}

@@ -18,7 +18,7 @@ const slowest = 3
 type report struct {
 	Sample             string                    `json:"sampleAtOnce"`
 	Clusters           int                       `json:"numberAtOnce"`
-	Installed          int                       `json:"installedBeside"`
+	Installed          int                       `json:"installedInAddition"`
 	StageDelaySeconds  float64                   `json:"stageDelaySecondsAtOnce"`
 	Reactions          map[string]reactionReport `json:"reactions"`
 	Phases             []phaseReport             `json:"phases"`

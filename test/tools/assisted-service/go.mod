@@ -1,4 +1,4 @@
-// assisted-service itself. Its go.mod points at folders of its own repository, hence the replace lines, which are its own
+// assisted-service itself. Its go.mod points at folders of its own repository, therefore the replace lines, which are copied from it
 // otherwise, but for nmstate: see there. The requirements are its own too; this file is not for "go mod tidy", which would
 // read modules that no longer exist.
 module github.com/openshift-agent/cluster-api-provider-openshift-agent/test/tools/assisted-service

@@ -1,4 +1,4 @@
-// The module lies below that of the Bare Metal Operator so that it may use its controllers, which are internal packages; nobody publishes it.
+// The path of the module is below that of the Bare Metal Operator, so that the module may import its internal packages. It is not published.
 module github.com/metal3-io/baremetal-operator/laboratory
 
 go 1.26.0
@@ -79,7 +79,7 @@ require (
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
 
-// Those of the operator's own go.mod: it takes what lies beside it.
+// The operator's own go.mod replaces these modules by folders of its repository.
 replace (
 	github.com/metal3-io/baremetal-operator/apis => github.com/metal3-io/baremetal-operator/apis v0.13.2
 	github.com/metal3-io/baremetal-operator/pkg/hardwareutils => github.com/metal3-io/baremetal-operator/pkg/hardwareutils v0.5.1

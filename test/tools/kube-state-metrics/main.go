@@ -58,7 +58,7 @@ func load(file string) (map[schema.GroupVersionKind][]generator.FamilyGenerator,
 	defer opened.Close()
 	decoder := goyaml.NewDecoder(opened)
 	decoder.KnownFields(true)
-	// What kube-state-metrics reads is the spec; it does not look at the kind.
+	// What kube-state-metrics reads is the spec; it does not check the kind.
 	var config struct {
 		Kind string                          `yaml:"kind"`
 		Spec customresourcestate.MetricsSpec `yaml:"spec"`

@@ -105,16 +105,30 @@ func (c *checker) files(ctx context.Context) ([]string, error) {
 }
 
 func isChecked(path string) bool {
-	generated := strings.HasPrefix(filepath.Base(path), "zz_generated") ||
-		strings.Contains(path, "/testdata/") || strings.Contains(path, "/crd/") ||
-		path == "docs/reference.md" || path == "docs/flags.md" || strings.HasPrefix(path, filepath.ToSlash(folder)+"/styles/") ||
-		path == filepath.ToSlash(folder)+"/main_test.go" // has a finding of each kind
-	switch filepath.Ext(path) {
-	case ".go", ".md", ".yaml", ".yml", ".sh", ".lua":
-		return !generated
-	default:
-		return filepath.Base(path) == "Makefile"
+	if isGenerated(path) {
+		return false
 	}
+	folder, name := filepath.Split(path)
+	extension := filepath.Ext(path)
+	if strings.Contains(path, "/testdata/") {
+		return slices.Contains([]string{".yaml", ".yml", ".txt"}, extension)
+	}
+	switch extension {
+	case ".go", ".md", ".yaml", ".yml", ".sh", ".lua", ".mod", ".mts", ".ts", ".vue", ".css", ".tmpl", ".tpl":
+		return true
+	case "": // a script, if its name is no name of another tool
+		return name == "Makefile" || folder == ".ci/" || folder == ".github/" || folder == "site/"
+	default:
+		return strings.HasPrefix(name, "Dockerfile.")
+	}
+}
+
+// isGenerated reports whether a program wrote or recorded the file, or the file has findings on purpose.
+func isGenerated(path string) bool {
+	module := filepath.ToSlash(folder)
+	return strings.HasPrefix(filepath.Base(path), "zz_generated") || strings.Contains(path, "/crd/") ||
+		path == "docs/reference.md" || path == "docs/flags.md" || strings.HasPrefix(path, "config/argocd/testdata/") ||
+		strings.HasPrefix(path, module+"/styles/") || path == module+"/main_test.go"
 }
 
 // check copies the texts of all files into a folder, and runs Vale on the folder. Vale itself reads no strings and names of Go.

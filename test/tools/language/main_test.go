@@ -65,6 +65,86 @@ func TestFindingsOfEachKindAreReported(t *testing.T) {
 	), out.String)
 }
 
+// TestKindsOfFiles: a recorded text of another program has no findings, but the comments on it have.
+func TestKindsOfFiles(t *testing.T) {
+	const script = "#!/bin/bash\necho fine\n# It tells.\n"
+	for path, file := range map[string]struct {
+		content string
+		lines   []int
+	}{
+		"Dockerfile.manager":                {"# The image tells.\nFROM scratch\n", []int{1}},
+		".ci/run":                           {script, []int{3}},
+		".github/prepare-runner":            {script, []int{3}},
+		"site/provide-node":                 {script, []int{3}},
+		"site/.vitepress/config.mts":        {"const name = 1 // It tells.\n", []int{1}},
+		"site/theme/style.css":              {"/* It tells. */\n", []int{1}},
+		"page/index.html.tmpl":              {"<p>It tells.</p>\n", []int{1}},
+		"go.mod":                            {"// It tells.\nmodule example.com/tells\n", []int{1}},
+		"host/testdata/recorded.yaml":       {"# It tells.\nmessage: tells\nname: x # It tells.\n", []int{1, 3}},
+		"host/testdata/journey.txt":         {"# It tells.\nIt tells.\n", []int{1}},
+		"host/testdata/host.go":             {"package host // It tells.\n", nil},
+		"config/monitoring/testdata/a.yaml": {"- name: It tells.\n", []int{1}},
+		"config/argocd/testdata/a.yaml":     {"# It tells.\n", nil},
+		"crd/crd/bases/a.yaml":              {"description: It tells.\n", nil},
+		"LICENSE":                           {"It tells.\n", nil},
+	} {
+		t.Run(path, func(t *testing.T) {
+			g := NewWithT(t)
+			var out strings.Builder
+			c := checker{out: &out, root: repository(t, map[string]string{path: file.content, "clean.md": "# Add workers\n"})}
+			err := c.run(t.Context())
+			var wanted []any
+			for _, line := range file.lines {
+				wanted = append(wanted, HavePrefix("%s:%d: Write report", path, line))
+			}
+			if len(wanted) == 0 {
+				g.Expect(err).NotTo(HaveOccurred(), out.String)
+				return
+			}
+			g.Expect(err).To(MatchError(HavePrefix("%d findings", len(wanted))), out.String)
+			g.Expect(strings.Split(strings.TrimSpace(out.String()), "\n")).To(HaveExactElements(wanted...))
+		})
+	}
+}
+
+// TestWords: each row of the table has a sentence that it rejects. The sentences with "" are accepted.
+func TestWords(t *testing.T) {
+	g := NewWithT(t)
+	sentences := []struct{ text, instead string }{
+		{"The Machine is made by the provider.", "is made"},
+		{"The name is made of two words.", ""},
+		{"OpenShift takes in no other member.", "takes in"},
+		{"It takes ten minutes in total.", ""},
+		{"The member was taken out of etcd.", "taken out of"},
+		{"Take off the annotation.", "Take off"},
+		{"The user mends the host.", "mends"},
+		{"The installation is held.", "installation is held"},
+		{"The lock is held.", ""},
+		{"The request is tried again.", "tried again"},
+		{"The host is away, hence the wait.", "hence"},
+		{"The host is perhaps away.", "perhaps"},
+		{"The script sees to it.", "sees to it"},
+		{"The host is out of touch.", "out of touch"},
+		{"The Secret is in the way.", "in the way"},
+		{"Look at the console.", "Look at"},
+		{"The heirs of the leader vote.", "heirs"},
+		{"The news of a host arrives.", "news"},
+		{"This keeps OpenShift from an upgrade.", "keeps OpenShift from"},
+	}
+	var page strings.Builder
+	var wanted []any
+	for i, s := range sentences {
+		page.WriteString(s.text + "\n\n")
+		if s.instead != "" {
+			wanted = append(wanted, And(HavePrefix("page.md:%d: ", 2*i+1), HaveSuffix(" instead of '%s'.", s.instead)))
+		}
+	}
+	var out strings.Builder
+	c := checker{out: &out, root: repository(t, map[string]string{"page.md": page.String()})}
+	g.Expect(c.run(t.Context())).To(MatchError(HavePrefix("%d findings", len(wanted))), out.String)
+	g.Expect(strings.Split(strings.TrimSpace(out.String()), "\n")).To(HaveExactElements(wanted...), out.String)
+}
+
 func TestSubjectsOfCommits(t *testing.T) {
 	for line, problem := range map[string]string{
 		"removal: skip drain of failed members":   "",

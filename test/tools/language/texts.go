@@ -21,14 +21,35 @@ type texts struct {
 }
 
 func textsOf(path string, source []byte) (texts, error) {
-	switch filepath.Ext(path) {
-	case ".md":
+	switch extension := filepath.Ext(path); {
+	case extension == ".md":
 		return texts{content: string(source)}, nil
-	case ".go":
+	case extension == ".go":
 		return textsOfGo(path, source)
+	case extension == ".mod":
+		return texts{content: commentsOf(source, moduleComment), extension: ".txt"}, nil
+	case strings.Contains(path, "/testdata/") && !strings.HasPrefix(path, ruleTests):
+		return texts{content: commentsOf(source, dataComment), extension: ".txt"}, nil
 	default: // each line is a text of its own
 		return texts{content: string(source), extension: ".txt"}, nil
 	}
+}
+
+// ruleTests has test data that are texts of this repository, and not records of other programs.
+const ruleTests = "config/monitoring/testdata/"
+
+var (
+	moduleComment = regexp.MustCompile(`// .*`)
+	dataComment   = regexp.MustCompile(`(^|\s)# .*`)
+)
+
+// commentsOf returns the comments of a file, each on its line. All other lines are empty.
+func commentsOf(source []byte, comment *regexp.Regexp) string {
+	lines := strings.Split(string(source), "\n")
+	for i, line := range lines {
+		lines[i] = comment.FindString(line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // text is a comment, a string or a name, on one line.

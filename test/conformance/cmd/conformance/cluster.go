@@ -28,7 +28,7 @@ type cluster struct {
 	rest []*unstructured.Unstructured
 }
 
-// Apply applies a sample. The command can neither keep hosts from a cluster nor delay its installation.
+// Apply applies a sample. The command can neither withhold hosts from a cluster nor delay its installation.
 func (h *hub) Apply(ctx context.Context, options conformance.ClusterOptions) (conformance.Cluster, error) {
 	objects, err := readObjects(h.description.path(h.description.Samples[options.Sample]), func(content []byte) []byte {
 		return bytes.ReplaceAll(content, []byte(namespaceVariable), []byte(options.Namespace))

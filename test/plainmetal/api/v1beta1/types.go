@@ -148,7 +148,7 @@ type PlainMetalMachineList struct {
 	Items           []PlainMetalMachine `json:"items"`
 }
 
-// PlainMetalMachineTemplate is what PlainMetalMachines are made from.
+// PlainMetalMachineTemplate is the template of PlainMetalMachines.
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=plainmetalmachinetemplates,scope=Namespaced,categories=cluster-api
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1beta1"
@@ -164,17 +164,17 @@ type PlainMetalMachineTemplate struct {
 
 // PlainMetalMachineTemplateSpec holds the template.
 type PlainMetalMachineTemplateSpec struct {
-	// template is what each PlainMetalMachine is made from.
+	// template is the template of each PlainMetalMachine.
 	// +required
 	Template PlainMetalMachineTemplateResource `json:"template,omitempty,omitzero"`
 }
 
-// PlainMetalMachineTemplateResource is what each PlainMetalMachine is made from.
+// PlainMetalMachineTemplateResource is the template of each PlainMetalMachine.
 type PlainMetalMachineTemplateResource struct {
-	// metadata of the objects that are made.
+	// metadata of the created objects.
 	// +optional
 	ObjectMeta clusterv1.ObjectMeta `json:"metadata,omitempty,omitzero"`
-	// spec of the objects that are made.
+	// spec of the created objects.
 	// +required
 	Spec PlainMetalMachineSpec `json:"spec,omitempty,omitzero"`
 }
