@@ -8,6 +8,7 @@ import (
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	hivev1 "github.com/openshift/hive/apis/hive/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -59,6 +60,8 @@ func TestDeletionInOrder(t *testing.T) {
 
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.DeletingCondition).Message).To(
+		Equal("waiting for assisted-service to remove the host from the cluster and to delete Agent a of host rack1-u7"))
 	w.Expect(w.agent("a").DeletionTimestamp).NotTo(BeNil(), "the Agent is deleted first: without its InfraEnv the Node would stay")
 	w.Expect(read(w, "m", &aiv1beta1.InfraEnv{}).DeletionTimestamp).To(BeNil(),
 		"the Agent is deleted first: without its InfraEnv the Node would stay")
@@ -93,6 +96,8 @@ func TestDeletionOfTheWholeCluster(t *testing.T) {
 	w.removeFinalizers("m", &aiv1beta1.InfraEnv{})
 	w.reconcile()
 	w.wants(bootstrapv1.DeletingCondition, metav1.ConditionTrue, bootstrapv1.DeletingAgentReason)
+	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.DeletingCondition).Message).To(
+		Equal("waiting for assisted-service to delete Agent stranger"), "the Agent of another server")
 	w.removeFinalizers("stranger", &aiv1beta1.Agent{})
 	w.reconcile()
 	w.Expect(w.gone("m", &bootstrapv1.OpenshiftAssistedConfig{})).To(BeTrue(), "the finalizer is removed")

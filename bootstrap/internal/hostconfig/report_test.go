@@ -8,6 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -42,6 +43,8 @@ func TestMomentaryWaitsAreReportedWhenTheyLast(t *testing.T) {
 	w.Expect(w.reconcile().RequeueAfter).To(BeNumerically(">", time.Minute), "the Agent is touched if it does not change")
 	w.Expect(w.reports).To(Equal(reports + 1))
 	w.wants(bootstrapv1.HostIdentifiedCondition, metav1.ConditionFalse, bootstrapv1.WaitingForHostIdentityReason)
+	w.Expect(meta.FindStatusCondition(w.config().Status.Conditions, bootstrapv1.HostIdentifiedCondition).Message).To(
+		Equal("waiting for Agent a to report its hardware, which identifies BareMetalHost lab/rack1-u7"))
 }
 
 // TestWaitThatPassesIsNotReported covers a status that returns to the written one.
