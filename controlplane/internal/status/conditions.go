@@ -143,7 +143,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 			}
 		}
 		c.Message = strings.Join(messages, "; ")
-		if c.Message == "" && v.reportsUntried() {
+		if c.Message == "" && reportsUntried(v) {
 			return *conditions.Get(v.ControlPlane, t)
 		}
 		return c
@@ -161,7 +161,7 @@ func (v *View) kubeconfigAvailable() metav1.Condition {
 
 // reportsUntried reports whether the status has a problem of the kubeconfig that an earlier process found, and this one has not
 // tried the kubeconfig yet. Without it, each restart would end the problem with an Event, and soon report it again.
-func (v *View) reportsUntried() bool {
+func reportsUntried(v *View) bool {
 	tried := v.Workload.Connected || v.Workload.Failure != nil || !v.Workload.LastSuccess.IsZero()
 	reported := conditions.Get(v.ControlPlane, controlplanev1.KubeconfigAvailableCondition)
 	return !tried && v.health().GraceLeft() > 0 && reported != nil && slices.Contains(foundByTrial, reported.Reason)
