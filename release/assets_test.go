@@ -44,6 +44,8 @@ func TestAssetsOfGitHubRelease(t *testing.T) {
 	}
 	g.Expect(strings.Count(flat[checksums], "\n")).To(Equal(len(flat) - 1))
 
+	checkDownloads(t, flat)
+
 	g.Expect(run(t.Context(), args, t.Output())).To(MatchError(ContainSubstring("ASSETS must be a new or empty folder")))
 }
 

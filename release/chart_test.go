@@ -50,8 +50,14 @@ func TestSchemaOfChartListsFlagsOfManagers(t *testing.T) {
 // unpack returns the files of a chart.
 func unpack(t *testing.T, chart string) map[string][]byte {
 	t.Helper()
+	return unpackFolder(t, chart, chartName)
+}
+
+// unpackFolder returns the files of an archive with one folder.
+func unpackFolder(t *testing.T, path, folder string) map[string][]byte {
+	t.Helper()
 	g := NewWithT(t)
-	packed, err := os.Open(chart)
+	packed, err := os.Open(path)
 	g.Expect(err).NotTo(HaveOccurred())
 	defer packed.Close()
 	archive, err := gzip.NewReader(packed)
@@ -63,8 +69,8 @@ func unpack(t *testing.T, chart string) map[string][]byte {
 			return files
 		}
 		g.Expect(err).NotTo(HaveOccurred())
-		file, found := strings.CutPrefix(header.Name, chartName+"/")
-		g.Expect(found).To(BeTrue(), "Helm requires all files in a folder with the name of the chart: %s", header.Name)
+		file, found := strings.CutPrefix(header.Name, folder+"/")
+		g.Expect(found).To(BeTrue(), "all files are in folder %s, as Helm requires of a chart: %s", folder, header.Name)
 		files[file], err = io.ReadAll(reader)
 		g.Expect(err).NotTo(HaveOccurred())
 	}

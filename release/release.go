@@ -155,7 +155,8 @@ func (r *release) write(ctx context.Context) error {
 	return os.Rename(complete, r.out)
 }
 
-// replaceable returns an error if a folder is not a release, so that no other folder is removed.
+// replaceable returns an error if a folder is not a release, so that no other folder is removed. Users may have files with
+// the names of manifests: only a release also has checksums.
 func replaceable(out string) error {
 	entries, err := os.ReadDir(out)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) == 0 {
@@ -174,12 +175,16 @@ func replaceable(out string) error {
 			return fmt.Errorf("%s contains more than one release or other files (%s): remove the folder or choose another", out, entry.Name())
 		}
 	}
+	if !slices.ContainsFunc(entries, func(entry fs.DirEntry) bool { return entry.Name() == checksums }) {
+		return fmt.Errorf("%s has no %s, unlike a release: remove the folder or choose another", out, checksums)
+	}
 	return nil
 }
 
 // isReleased reports whether a file at the top of a folder may be that of a release.
 func isReleased(file string) bool {
-	return slices.ContainsFunc([]string{chartFile("v*"), checksums, krewFile, pluginProgram + "_*.tar.gz"}, func(pattern string) bool {
+	patterns := append(slices.Collect(maps.Keys(manifests)), samplesFile, chartFile("v*"), checksums, krewFile, pluginProgram+"_*.tar.gz")
+	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		matches, _ := path.Match(pattern, file)
 		return matches
 	})
@@ -204,7 +209,11 @@ func (r *release) writeInto(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	files := map[string][]byte{chartFile(r.version): packed}
+	files, err := r.commonFiles(ctx)
+	if err != nil {
+		return err
+	}
+	files[chartFile(r.version)] = packed
 	if r.plugin {
 		plugin, err := r.pluginFiles(ctx, pluginPlatforms)
 		if err != nil {
@@ -266,19 +275,15 @@ func (r *release) additionalFiles(p provider) (map[string][]byte, error) {
 
 // render renders one variant of the components, with the image of this release.
 func (r *release) render(ctx context.Context, p provider, variant string) ([]byte, error) {
-	dir, err := filepath.Abs(filepath.Join(r.root, "config", p.folder, variant))
-	if err != nil {
-		return nil, fmt.Errorf("cannot find the manifests: %w", err)
-	}
-	manifests, err := goCommand(ctx, filepath.Join(r.root, "test", "tools", "manifests"), nil, "tool", "kustomize", "build", dir)
+	components, err := r.kustomize(ctx, path.Join(p.folder, variant))
 	if err != nil {
 		return nil, err
 	}
 	developed := []byte("image: " + developedRegistry + "/" + p.image + ":" + developedTag + "\n")
-	if n := bytes.Count(manifests, developed); n != 1 {
+	if n := bytes.Count(components, developed); n != 1 {
 		return nil, fmt.Errorf("config/%s/%s has %q %d times, not once", p.folder, variant, bytes.TrimSpace(developed), n)
 	}
-	return bytes.Replace(manifests, developed, []byte("image: "+r.imageOf(p)+"\n"), 1), nil
+	return bytes.Replace(components, developed, []byte("image: "+r.imageOf(p)+"\n"), 1), nil
 }
 
 // goCommand runs the go command in a folder and returns its output.

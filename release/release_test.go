@@ -51,6 +51,12 @@ func TestRelease(t *testing.T) {
 		NewWithT(t).Expect(slices.Collect(maps.Keys(files))).To(ConsistOf(
 			"SHA256SUMS",
 			"cluster-api-provider-openshift-agent-0.1.0.tgz",
+			"argocd-health.yaml",
+			"argocd-health-openshift-gitops.yaml",
+			"egress.yaml",
+			"monitoring.yaml",
+			"samples.tar.gz",
+			"siteconfig.yaml",
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components.yaml",
 			"bootstrap-openshift-agent/v0.1.0/bootstrap-components-namespaced.yaml",
 			"bootstrap-openshift-agent/v0.1.0/metadata.yaml",
@@ -80,6 +86,9 @@ func TestRelease(t *testing.T) {
 			"control-plane-openshift-agent/v0.1.0/cluster-template-topology.yaml",
 		))
 	})
+
+	t.Run("has the manifests of the checkout", func(t *testing.T) { checkManifests(t, out) })
+	t.Run("has the samples of the checkout", func(t *testing.T) { checkSamples(t, out) })
 
 	t.Run("uses only its own images", func(t *testing.T) {
 		g := NewWithT(t)
@@ -193,10 +202,11 @@ func TestPackageURL(t *testing.T) {
 func TestInvalidReleaseIsRefused(t *testing.T) {
 	other := t.TempDir()
 	NewWithT(t).Expect(os.WriteFile(filepath.Join(other, "mine"), nil, 0o600)).To(Succeed())
-	mixed, two, photos, archives := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
+	mixed, two, photos, archives, manifest := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	NewWithT(t).Expect(os.MkdirAll(filepath.Join(photos, "photos", "2026"), 0o700)).To(Succeed())
 	for _, file := range []string{
 		filepath.Join(mixed, checksums), filepath.Join(mixed, "mine"), filepath.Join(two, checksums), filepath.Join(archives, "backup.tar.gz"),
+		filepath.Join(manifest, "monitoring.yaml"),
 	} {
 		NewWithT(t).Expect(os.WriteFile(file, nil, 0o600)).To(Succeed())
 	}
@@ -215,6 +225,9 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		"an archive of the user with checksums": {
 			"v0.1.0", "registry.example.com/team", archives,
 			"contains more than one release or other files (backup.tar.gz)",
+		},
+		"a manifest of the user with the name of a released one": {
+			"v0.1.0", "registry.example.com/team", manifest, "has no SHA256SUMS, unlike a release",
 		},
 		"a folder with two releases": {
 			"v0.1.0", "registry.example.com/team", two,
@@ -253,4 +266,5 @@ func TestInvalidReleaseIsRefused(t *testing.T) {
 		})
 	}
 	NewWithT(t).Expect(filepath.Join(other, "mine")).To(BeAnExistingFile())
+	NewWithT(t).Expect(filepath.Join(manifest, "monitoring.yaml")).To(BeAnExistingFile())
 }

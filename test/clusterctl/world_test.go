@@ -126,8 +126,10 @@ func (w *world) publish(source *components.Builder, version string) {
 	cmd.Dir = source.Root()
 	written, err := cmd.CombinedOutput()
 	NewWithT(w).Expect(err).NotTo(HaveOccurred(), string(written))
-	NewWithT(w).Expect(os.Remove(filepath.Join(out, "SHA256SUMS"))).To(Succeed()) // make has checked them
-	NewWithT(w).Expect(os.CopyFS(w.repository, os.DirFS(out))).To(Succeed())
+	// The files at the top of a release, which clusterctl does not read, have the same names in all versions.
+	for _, folder := range []string{"bootstrap-openshift-agent", controlPlaneLabel} {
+		NewWithT(w).Expect(os.CopyFS(filepath.Join(w.repository, folder), os.DirFS(filepath.Join(out, folder)))).To(Succeed())
+	}
 }
 
 // build builds the images of a release of a checkout.
