@@ -36,9 +36,13 @@ const (
 // chart is the Helm chart of both providers. The hand-written files lie in config/chart. The templates of the
 // objects and their default values are generated from the components for clusterctl.
 type chart struct {
+	// root is the top of the checkout.
+	root  string
 	files map[string][]byte
 	// values is the document with the default values, comments included.
 	values *yamlv3.Node
+	// rows are the rows for the table of the values in the README.
+	rows []value
 }
 
 // chartFile returns the file name that Helm gives to the package of a version.
@@ -48,7 +52,7 @@ func chartFile(version string) string {
 
 // newChart reads the hand-written files and sets their version.
 func newChart(root, version string) (*chart, error) {
-	c := &chart{files: map[string][]byte{}, values: &yamlv3.Node{}}
+	c := &chart{root: root, files: map[string][]byte{}, values: &yamlv3.Node{}}
 	source := os.DirFS(filepath.Join(root, "config", "chart"))
 	err := fs.WalkDir(source, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -62,6 +66,9 @@ func newChart(root, version string) (*chart, error) {
 	}
 	if err := yamlv3.Unmarshal(c.files["values.yaml"], c.values); err != nil {
 		return nil, fmt.Errorf("cannot read the values of the chart: %w", err)
+	}
+	if c.rows, err = valuesOf(c.values.Content[0]); err != nil {
+		return nil, err
 	}
 	versions := strings.NewReplacer("version: 0.0.0\n", "version: "+strings.TrimPrefix(version, "v")+"\n", "appVersion: dev\n",
 		"appVersion: "+version+"\n")
@@ -99,6 +106,7 @@ func (c *chart) add(p provider, files map[string][]byte) error {
 		c.addAll(p, files[extensionFile], ".Values."+p.values+".inPlaceUpdates.enabled"),
 		c.addAll(p, files[hubFile], onOpenShift+" (not .Values.watchNamespace)"),
 		c.addAll(p, files[hubFileNamespaced], onOpenShift+" .Values.watchNamespace"),
+		c.addOptional(p),
 	)
 }
 
@@ -149,9 +157,14 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
 		conditions = "and .Values.admissionPolicies.install (" + conditions + ")"
 	case kind == "Deployment":
-		if err := c.parameterize(p, o.Object); err != nil {
+		if err := errors.Join(c.addObject(p, budgetOf(p, o), ".Values."+p.values+".podDisruptionBudget"),
+			c.parameterize(p, o.Object)); err != nil {
 			return err
 		}
+	case kind == "PodMonitor":
+		o.Object["metadata"].(map[string]any)["labels"] = expression(optional, ".Values.podMonitor.labels")
+	case kind == "NetworkPolicy":
+		parameterizeEgress(p, o.Object["spec"].(map[string]any))
 	}
 	text, err := p.template(o)
 	if err != nil {
@@ -173,6 +186,9 @@ func (c *chart) archive() ([]byte, error) {
 	encoder.SetIndent(2)
 	if err := errors.Join(encoder.Encode(c.values), encoder.Close()); err != nil {
 		return nil, fmt.Errorf("cannot write the values of the chart: %w", err)
+	}
+	if err := c.writeReadme(); err != nil {
+		return nil, err
 	}
 	c.files["values.yaml"] = firstLevel.ReplaceAll(values.Bytes(), []byte("$1\n$2"))
 	files := map[string]archive.File{}

@@ -19,9 +19,10 @@ const (
 	begin, end = "⟦", "⟧"
 	// blank stands for a space in an expression, where the YAML encoder would break a long line.
 	blank = "␣"
-	// A field with optional is left out when its value is empty. The expression of a field with lines gives
-	// several lines. The expression of an item with further gives additional items of the list.
-	optional, lines, further = "optional:", "lines:", "further:"
+	// A field with optional is left out when its value is empty. A field with given is left out when its value does
+	// not exist: 0 is a value. The expression of a field with lines gives several lines. The expression of an item
+	// with further gives additional items of the list.
+	optional, given, lines, further = "optional:", "given:", "lines:", "further:"
 )
 
 // expression returns the value of a field or an item that consists of an expression of Helm.
@@ -31,6 +32,7 @@ func expression(form, text string) string {
 
 var (
 	optionalField = regexp.MustCompile(`(?m)^( *)([A-Za-z]+): ` + begin + optional + `(.+)` + end + `$`)
+	givenField    = regexp.MustCompile(`(?m)^( *)([A-Za-z]+): ` + begin + given + `(.+)` + end + `$`)
 	linesField    = regexp.MustCompile(`(?m)^( *(?:- )?)([A-Za-z]+): ` + begin + lines + `(.+)` + end + `$`)
 	furtherItems  = regexp.MustCompile(`(?m)^( *)- ` + begin + further + `(.+)` + end + `$`)
 	watchedItem   = regexp.MustCompile(`(?m)^( *)- ` + regexp.QuoteMeta(watchedNamespace) + `$`)
@@ -48,6 +50,7 @@ func (p provider) template(o unstructured.Unstructured) (string, error) {
 	text = watchedItem.ReplaceAllString(text, "$1{{- range .Values."+p.values+".inPlaceUpdates.namespaces }}\n$1- {{ . }}\n$1{{- end }}")
 	text = strings.ReplaceAll(text, watchedNamespace, "{{ .Values.watchNamespace }}")
 	text = optionalField.ReplaceAllString(text, "$1{{- with $3 }}\n$1$2: {{ toJson . }}\n$1{{- end }}")
+	text = givenField.ReplaceAllString(text, `$1{{- if not (kindIs "invalid" $3) }}`+"\n$1$2: {{ toJson $3 }}\n$1{{- end }}")
 	text = linesField.ReplaceAllStringFunc(text, indented(linesField, "$1$2: {{- $3 | trim | nindent INDENT }}"))
 	text = furtherItems.ReplaceAllStringFunc(text, indented(furtherItems, "$1{{- with $2 }}\n{{ toYaml . | indent INDENT }}\n$1{{- end }}"))
 	text = strings.NewReplacer(begin, "{{ ", end, " }}", blank, " ").Replace(text)

@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 )
 
 // flagsOfChart are the flags that the user cannot set in values.flags: other values set them, or the components
@@ -45,6 +47,68 @@ func TestSchemaOfChartListsFlagsOfManagers(t *testing.T) {
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(known).To(ConsistOf(slices.DeleteFunc(flags, func(flag string) bool { return slices.Contains(flagsOfChart, flag) })), p.folder)
 	}
+}
+
+// row matches a row in the table of the values.
+var row = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| ([a-z ]+) \\| `(.+)` \\| (\\S.*) \\|$")
+
+// checkReadme checks that the README of a chart has a row for each value with its default, and no other rows.
+func checkReadme(t *testing.T, chart string) {
+	t.Helper()
+	g := NewWithT(t)
+	files := unpack(t, chart)
+	readme, defaults := string(files["README.md"]), map[string]any{}
+	g.Expect(readme).NotTo(ContainSubstring("<!--"))
+	g.Expect(yaml.Unmarshal(files["values.yaml"], &defaults)).To(Succeed())
+	var listed []string
+	for _, match := range row.FindAllStringSubmatch(readme, -1) {
+		listed = append(listed, match[1])
+		value, found, err := unstructured.NestedFieldNoCopy(defaults, strings.Split(match[1], ".")...)
+		g.Expect(err).NotTo(HaveOccurred(), match[1])
+		g.Expect(found).To(BeTrue(), "the chart has no value %s", match[1])
+		g.Expect(yaml.Marshal(value)).To(MatchYAML(strings.ReplaceAll(match[3], `\|`, "|")), match[1])
+		for _, word := range strings.Fields(match[4]) {
+			g.Expect(string(files["values.yaml"])).To(ContainSubstring(word), "the comment of %s", match[1])
+		}
+	}
+	g.Expect(strings.Count(readme, "\n| `")).To(Equal(len(listed)), "each row is complete")
+	g.Expect(listed).To(ConsistOf(leaves(defaults, "")))
+	g.Expect(readme).To(ContainSubstring("| `openshiftHub` | boolean or null | `null` |"))
+	g.Expect(readme).To(ContainSubstring("| `bootstrap.image.tag` | string | `\"v0.1.0\"` |"), "the defaults of this release")
+}
+
+// wholeValues are the mappings whose keys users choose.
+var wholeValues = regexp.MustCompile(`\.(flags|resources|podAnnotations)$`)
+
+// leaves returns the paths of the values in a mapping.
+func leaves(values map[string]any, prefix string) []string {
+	var paths []string
+	for key, value := range values {
+		below, _ := value.(map[string]any)
+		if len(below) > 0 && !wholeValues.MatchString(prefix+key) {
+			paths = append(paths, leaves(below, prefix+key+".")...)
+		} else {
+			paths = append(paths, prefix+key)
+		}
+	}
+	return paths
+}
+
+func TestValueOfChartNeedsCommentAndSchema(t *testing.T) {
+	g := NewWithT(t)
+	document := &yamlv3.Node{}
+	g.Expect(yamlv3.Unmarshal([]byte("# First line,\n# second line.\na: 1\nb:\n  # A | B.\n  c: {}\n  d: []\n"), document)).To(Succeed())
+	_, err := valuesOf(document.Content[0])
+	g.Expect(err).To(MatchError("the value b.d of the chart has no comment"))
+	g.Expect(describe("# First line,\n# second line.")).To(Equal("First line, second line."))
+
+	schema := map[string]any{
+		"properties":  map[string]any{"a": map[string]any{"$ref": "#/definitions/count"}},
+		"definitions": map[string]any{"count": map[string]any{"type": "integer"}},
+	}
+	g.Expect(typesOf(schema, []string{"a"})).To(Equal("integer"))
+	_, err = typesOf(schema, []string{"b", "c"})
+	g.Expect(err).To(MatchError("the schema of the chart has no type for the value b.c"))
 }
 
 // unpack returns the files of a chart.

@@ -61,19 +61,16 @@ func (c *chart) parameterize(p provider, deployment map[string]any) error {
 	environment, _ := manager["env"].([]any)
 	manager["env"] = append(environment, value(further, "env"))
 	for field, parent := range map[string]map[string]any{"env": manager, "volumeMounts": manager, "volumes": pod} {
-		addAuthorities(p, parent, field)
+		addItems(p, parent, field)
 	}
 	pod["containers"] = containers
-	return nil
+	return addSpread(p, spec, pod)
 }
 
-// addAuthorities adds the items for the authorities that a provider trusts to a list. A list without other items is
-// left out when there are no authorities.
-func addAuthorities(p provider, parent map[string]any, field string) {
-	items := `include "openshift-agent.authorities.` + map[string]string{
-		"env": "env", "volumeMounts": "mounts",
-		"volumes": "volumes",
-	}[field] + `" (dict "provider" .Values.` + p.values + ` "values" .Values) | fromYamlArray`
+// addItems adds the items to a list that the values of a provider require: those for the authorities that it trusts, and
+// its volumes. A list without other items is left out when the values require none.
+func addItems(p provider, parent map[string]any, field string) {
+	items := `include "openshift-agent.` + field + `" (dict "provider" .Values.` + p.values + ` "values" .Values) | fromYamlArray`
 	if list, _ := parent[field].([]any); len(list) > 0 {
 		parent[field] = append(list, expression(further, items))
 		return

@@ -2,11 +2,13 @@ package helm
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log"
 	"maps"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,8 +19,14 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/cluster-api/util/yaml"
 	sigsyaml "sigs.k8s.io/yaml"
 )
@@ -34,7 +42,12 @@ func TestChart(t *testing.T) {
 		{"with a watched namespace it installs the components for one", (*world).compareNamespaced},
 		{"for an OpenShift hub it installs the rights on Secrets too", (*world).compareOpenShiftHub},
 		{"with updates in place it installs the extension too", (*world).compareExtension},
+		{"with podMonitor and networkPolicy it installs the objects of the released manifests too", (*world).compareManifests},
+		{"it has the README with its values", (*world).showReadme},
 		{"each value reaches its place", (*world).followValues},
+		{"volumes of the user follow those of the authorities", (*world).combineVolumes},
+		{"a disruption budget selects the Pods of its manager", (*world).limitDisruptions},
+		{"the notes warn about settings for several replicas", (*world).warnAboutReplicas},
 		{"what is not wanted is left out", (*world).leaveOut},
 		{"a misspelt value is refused", (*world).misspell},
 		{"it goes through a registry", (*world).push},
@@ -97,6 +110,130 @@ func (w *world) compareExtension() {
 		strings.NewReplacer("- ${WATCHED_NAMESPACE}", "- lab\n      - shop"))
 	NewWithT(w).Expect(extension).To(HaveLen(4))
 	w.compare(w.template(values), append(wanted, extension...))
+}
+
+// manifests are the released files with the objects of values that are off by default.
+var manifests = []struct {
+	values map[string]any
+	file   string
+	kinds  []string
+}{
+	{at("podMonitor.enabled", true), "monitoring.yaml", []string{"ServiceAccount", "Secret", "ClusterRoleBinding", "PodMonitor"}},
+	{at("networkPolicy.enabled", true), "monitoring.yaml", []string{"NetworkPolicy"}},
+	{at("networkPolicy.egress.enabled", true), "egress.yaml", []string{"NetworkPolicy"}},
+}
+
+func (w *world) compareManifests() {
+	g := NewWithT(w)
+	for _, m := range manifests {
+		content, err := os.ReadFile(filepath.Join(w.release, m.file))
+		g.Expect(err).NotTo(HaveOccurred())
+		text := string(content)
+		for _, provider := range providers {
+			text = strings.ReplaceAll(text, provider.namespace, namespace)
+		}
+		objects, err := yaml.ToUnstructured([]byte(text))
+		g.Expect(err).NotTo(HaveOccurred())
+		objects = slices.DeleteFunc(objects, func(o unstructured.Unstructured) bool { return !slices.Contains(m.kinds, o.GetKind()) })
+		g.Expect(objects).To(HaveLen(2*len(m.kinds)), "one object of each kind for each provider")
+		w.compare(w.template(m.values), append(w.components("", nil), objects...))
+
+		m.values["bootstrap"] = map[string]any{"enabled": false}
+		for _, o := range w.template(m.values) {
+			g.Expect(o.GetName()).NotTo(ContainSubstring("bootstrap"), "%s of a provider that is not installed", o.GetKind())
+		}
+	}
+	monitor := map[string]any{"enabled": true, "labels": map[string]any{"release": "hub"}}
+	labeled := byName(w.T, w.template(at("podMonitor", monitor)))
+	for _, name := range []string{"bootstrap-manager", "control-plane-manager"} {
+		g.Expect(labeled["PodMonitor "+namespace+"/"+name]).To(HaveKeyWithValue("metadata",
+			HaveKeyWithValue("labels", HaveKeyWithValue("release", "hub"))))
+	}
+}
+
+func (w *world) showReadme() {
+	g := NewWithT(w)
+	out, err := w.helm("show", "readme", w.chart)
+	g.Expect(err).NotTo(HaveOccurred(), out)
+	g.Expect(out).To(And(HavePrefix("# Helm chart"), ContainSubstring("| `controlPlane.replicas` | integer | `1` |")))
+}
+
+// combineVolumes sets the user's volumes together with the authorities, which are volumes too.
+func (w *world) combineVolumes() {
+	g := NewWithT(w)
+	values := map[string]any{"trustedAuthorities": map[string]any{"configMap": "hub-authorities"}}
+	for _, section := range []string{"bootstrap", "controlPlane"} {
+		values[section] = map[string]any{
+			"volumes": []any{map[string]any{"name": "cache", "emptyDir": map[string]any{}}}, "volumeMounts": places["volumeMounts"].value,
+		}
+	}
+	for section, d := range deployments(w.T, w.template(values)) {
+		g.Expect(authorities(d)).To(ConsistOf("configMap hub-authorities", trustDirectory, trustVariable), section)
+		g.Expect(d.Spec.Template.Spec.Volumes).To(ContainElements(HaveField("Name", "trusted-authorities"), HaveField("Name", "cache")), section)
+		g.Expect(container(d).VolumeMounts).To(ContainElement(HaveField("Name", "cache")), section)
+	}
+}
+
+func (w *world) limitDisruptions() {
+	g := NewWithT(w)
+	for section, name := range map[string]string{"bootstrap": "bootstrap", "controlPlane": "control-plane"} {
+		for value, wanted := range map[string]policyv1.PodDisruptionBudgetSpec{
+			`{"maxUnavailable": 1}`:   {MaxUnavailable: ptr.To(intstr.FromInt32(1))},
+			`{"maxUnavailable": 0}`:   {MaxUnavailable: ptr.To(intstr.FromInt32(0))},
+			`{"minAvailable": "50%"}`: {MinAvailable: ptr.To(intstr.FromString("50%"))},
+			`{"minAvailable": 1, "unhealthyPodEvictionPolicy": "AlwaysAllow"}`: {
+				MinAvailable: ptr.To(intstr.FromInt32(1)), UnhealthyPodEvictionPolicy: ptr.To(policyv1.AlwaysAllow),
+			},
+		} {
+			var budget map[string]any
+			g.Expect(sigsyaml.Unmarshal([]byte(value), &budget)).To(Succeed())
+			objects := w.template(at(section+".podDisruptionBudget", budget))
+			found := byName(w.T, objects)["PodDisruptionBudget "+namespace+"/openshift-agent-"+name+"-controller-manager"]
+			got := policyv1.PodDisruptionBudget{}
+			g.Expect(runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(found, &got, true)).To(Succeed())
+			wanted.Selector = deployments(w.T, objects)[section].Spec.Selector
+			g.Expect(got.Spec).To(Equal(wanted), "%s of %s", value, section)
+			g.Expect(objects).To(HaveLen(len(w.template(nil))+1), "the other manager has none")
+		}
+	}
+}
+
+func (w *world) warnAboutReplicas() {
+	g := NewWithT(w)
+	const warning = "WARNING: controlPlane.replicas is 1"
+	budget := map[string]any{"minAvailable": 1}
+	constraint := []any{map[string]any{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}}
+	chart := w.withNotes()
+	for _, tc := range []struct {
+		values map[string]any
+		want   OmegaMatcher
+	}{
+		{map[string]any{"podDisruptionBudget": budget}, ContainSubstring(warning)},
+		{map[string]any{"topologySpreadConstraints": constraint}, ContainSubstring(warning)},
+		{map[string]any{"podDisruptionBudget": budget, "replicas": 2}, Not(ContainSubstring("WARNING"))},
+		{map[string]any{"podDisruptionBudget": budget, "enabled": false}, Not(ContainSubstring("WARNING"))},
+		{map[string]any{"priorityClassName": "high"}, Not(ContainSubstring("WARNING"))},
+	} {
+		inner := *w
+		inner.chart = chart
+		notes := byName(w.T, inner.template(at("controlPlane", tc.values)))["ConfigMap /notes"]
+		g.Expect(notes).To(HaveKeyWithValue("data", HaveKeyWithValue("notes", And(ContainSubstring("are installed in namespace "+namespace),
+			tc.want))), "%v", tc.values)
+	}
+}
+
+// withNotes returns a copy of the chart that also renders its notes into a ConfigMap. helm template does not print notes,
+// and helm install needs a cluster even for --dry-run.
+func (w *world) withNotes() string {
+	w.Helper()
+	g := NewWithT(w)
+	dir := w.TempDir()
+	out, err := exec.CommandContext(w.Context(), "tar", "--extract", "--gzip", "--directory", dir, "--file", w.chart).CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	chart := filepath.Join(dir, "cluster-api-provider-openshift-agent")
+	g.Expect(os.WriteFile(filepath.Join(chart, "templates", "notes.yaml"), []byte("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: notes}\n"+
+		`data: {notes: {{ include (print $.Template.BasePath "/NOTES.txt") . | toJson }}}`), 0o600)).To(Succeed())
+	return chart
 }
 
 // compare compares what the chart gives with what is wanted, object by object.
@@ -227,6 +364,29 @@ var places = map[string]struct {
 		"system-cluster-critical", func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.PriorityClassName },
 		"system-cluster-critical",
 	},
+	"topologySpreadConstraints": {
+		[]any{
+			map[string]any{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"},
+			map[string]any{
+				"maxSkew": 2, "topologyKey": "host", "whenUnsatisfiable": "DoNotSchedule",
+				"labelSelector": map[string]any{"matchLabels": map[string]any{"app": "x"}},
+			},
+		},
+		spread,
+		[]string{"zone 1 own Pods", "host 2 app=x"},
+	},
+	"volumes": {
+		[]any{map[string]any{"name": "cache", "emptyDir": map[string]any{"sizeLimit": "1Gi"}}},
+		func(d *appsv1.Deployment) any { return d.Spec.Template.Spec.Volumes },
+		ContainElement(corev1.Volume{Name: "cache", VolumeSource: corev1.VolumeSource{
+			EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: ptr.To(resource.MustParse("1Gi"))},
+		}}),
+	},
+	"volumeMounts": {
+		[]any{map[string]any{"name": "cache", "mountPath": "/var/cache", "readOnly": true}},
+		func(d *appsv1.Deployment) any { return container(d).VolumeMounts },
+		ContainElement(corev1.VolumeMount{Name: "cache", MountPath: "/var/cache", ReadOnly: true}),
+	},
 	"podAnnotations": {
 		map[string]any{"example.com/team": "hub"},
 		func(d *appsv1.Deployment) any { return d.Spec.Template.Annotations },
@@ -260,6 +420,19 @@ func image(d *appsv1.Deployment) any { return container(d).Image }
 func resources(d *appsv1.Deployment) any {
 	r := container(d).Resources
 	return []string{r.Limits.Memory().String(), r.Requests.Cpu().String()}
+}
+
+// spread are the topology spread constraints with their selected Pods.
+func spread(d *appsv1.Deployment) any {
+	var found []string
+	for _, constraint := range d.Spec.Template.Spec.TopologySpreadConstraints {
+		selected := metav1.FormatLabelSelector(constraint.LabelSelector)
+		if equality.Semantic.DeepEqual(constraint.LabelSelector, d.Spec.Selector) {
+			selected = "own Pods"
+		}
+		found = append(found, fmt.Sprint(constraint.TopologyKey, " ", constraint.MaxSkew, " ", selected))
+	}
+	return found
 }
 
 const (
@@ -331,10 +504,42 @@ func (w *world) followValues() {
 	for _, path := range []string{"bootstrap.assistedServiceAuthorities", "trustedAuthorities"} {
 		g.Expect(deployments(w.T, w.template(at(path, unset)))).To(Equal(deployments(w.T, w.template(nil))), "%s: null removes the values", path)
 	}
+	for _, section := range []string{"bootstrap", "controlPlane"} {
+		all = append(all, section+".podDisruptionBudget", section+".additionalEgress") // see limitDisruptions and addEgress
+		w.addEgress(section)
+	}
+	// See compareManifests.
+	all = append(all, "podMonitor.enabled", "podMonitor.labels", "networkPolicy.enabled", "networkPolicy.egress.enabled")
 	all = append(all, "crds.install", "openshiftHub", "admissionPolicies.install", "controlPlane.inPlaceUpdates.enabled",
 		"controlPlane.inPlaceUpdates.namespaces")
 	g.Expect(w.values(func(path string) bool { _, known := places[path[strings.Index(path, ".")+1:]]; return known })).To(ConsistOf(all),
 		"each value has a place that is checked")
+}
+
+// addEgress checks that the rules of a provider are added to the NetworkPolicy of its manager only.
+func (w *world) addEgress(section string) {
+	w.Helper()
+	g := NewWithT(w)
+	values := at("networkPolicy.egress.enabled", true)
+	without := byName(w.T, w.template(values))
+	rule := map[string]any{"ports": []any{map[string]any{"port": float64(3128), "protocol": "TCP"}}}
+	values[section] = map[string]any{"additionalEgress": []any{rule}}
+	changed := 0
+	for key, object := range byName(w.T, w.template(values)) {
+		if equality.Semantic.DeepEqual(object, without[key]) {
+			continue
+		}
+		changed++
+		name := map[string]string{"bootstrap": "bootstrap", "controlPlane": "control-plane"}[section]
+		g.Expect(key).To(Equal("NetworkPolicy " + namespace + "/" + name + "-manager-egress"))
+		rules, _, err := unstructured.NestedSlice(object, "spec", "egress")
+		g.Expect(err).NotTo(HaveOccurred())
+		before, _, err := unstructured.NestedSlice(without[key], "spec", "egress")
+		g.Expect(err).NotTo(HaveOccurred())
+		g.Expect(rules).To(Equal(append(before, rule)))
+	}
+	g.Expect(changed).To(Equal(1))
+	g.Expect(w.template(at(section+".additionalEgress", []any{rule}))).To(HaveLen(len(w.template(nil))), "without egress it has no effect")
 }
 
 func match(want any) OmegaMatcher {
@@ -356,7 +561,7 @@ func (w *world) values(whole func(path string) bool) []string {
 	var collect func(prefix string, of map[string]any)
 	collect = func(prefix string, of map[string]any) {
 		for key, value := range of {
-			if below, isMap := value.(map[string]any); isMap && !whole(prefix+key) {
+			if below, _ := value.(map[string]any); len(below) > 0 && !whole(prefix+key) {
 				collect(prefix+key+".", below)
 			} else {
 				found = append(found, prefix+key)
@@ -403,6 +608,21 @@ func (w *world) misspell() {
 		"admissionPolicies.install=maybe":             "got string, want boolean",
 		"bootstrap.image.pullPolicy=Sometimes":        "value must be one of 'Always', 'IfNotPresent', 'Never'",
 		"bootstrap.podAnnotations.example\\.com/x=tr": "",
+		"podMonitor.enable=true":                      "additional properties 'enable' not allowed",
+		"podMonitor.labels.a=1":                       "got number, want string",
+		"networkPolicy.egress=true":                   "got boolean, want object",
+		"networkPolicy.egress.rules[0].x=1":           "additional properties 'rules' not allowed",
+		"bootstrap.podDisruptionBudget.enabled=true":  "additional properties 'enabled' not allowed",
+		"bootstrap.podDisruptionBudget.minAvailable=1,bootstrap.podDisruptionBudget.maxUnavailable=1": "subschemas 0, 1 matched",
+		"bootstrap.podDisruptionBudget.unhealthyPodEvictionPolicy=AlwaysAllow":                        "missing property 'maxUnavailable'",
+		"bootstrap.podDisruptionBudget.minAvailable=-1":                                               "minimum: got -1, want 0",
+		"bootstrap.podDisruptionBudget.minAvailable=half":                                             "does not match pattern",
+		"bootstrap.podDisruptionBudget.minAvailable=50%":                                              "",
+		"controlPlane.topologySpreadConstraints[0].maxSkew=1":                                         "missing properties 'topologyKey'",
+		"controlPlane.volumes[0].emptyDir.medium=Memory":                                              "missing property 'name'",
+		"controlPlane.volumeMounts[0].name=x,controlPlane.volumeMounts[0].path=/x":                    "additional properties 'path' not allowed",
+		"controlPlane.additionalEgress[0].port=443":                                                   "additional properties 'port' not allowed",
+		"controlPlane.additionalEgress[0].ports[0].port=443":                                          "",
 	} {
 		out, err := w.helm("template", "openshift-agent", w.chart, "--kube-version", "1.31.0", "--set", values)
 		if complaint == "" {

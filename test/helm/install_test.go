@@ -69,7 +69,13 @@ func (h *hub) succeed(args ...string) {
 func TestHelmInstallsUpgradesAndUninstalls(t *testing.T) {
 	h := newHub(t)
 	g := NewWithT(t)
-	h.succeed("install", "openshift-agent", h.chart, "--create-namespace", "--set", "controlPlane.flags.concurrency=7")
+	// The API server accepts the optional objects; the hub has no PodMonitors.
+	h.succeed("install", "openshift-agent", h.chart, "--create-namespace", "--set", "controlPlane.flags.concurrency=7",
+		"--set", "networkPolicy.enabled=true,networkPolicy.egress.enabled=true,bootstrap.additionalEgress[0].ports[0].port=3128",
+		"--set", "bootstrap.podDisruptionBudget.maxUnavailable=1,controlPlane.podDisruptionBudget.minAvailable=50%",
+		"--set", "controlPlane.topologySpreadConstraints[0].maxSkew=1,controlPlane.topologySpreadConstraints[0].topologyKey=zone,"+
+			"controlPlane.topologySpreadConstraints[0].whenUnsatisfiable=DoNotSchedule",
+		"--set", "controlPlane.volumes[0].name=cache,controlPlane.volumeMounts[0].name=cache,controlPlane.volumeMounts[0].mountPath=/cache")
 	h.expectManagers(version)
 	kinds := h.kinds()
 	users := h.makeUsersObject()

@@ -16,8 +16,8 @@
 {{- end }}
 {{- end }}
 
-{{/* The trusted authorities: a volume, its mount and the variable by which Go reads the directory. Go also reads the file with the authorities of the image (crypto/x509). The authorities of assisted-service have their own volume, which a flag names. */}}
-{{- define "openshift-agent.authorities.volumes" -}}
+{{/* The trusted authorities: a volume, its mount and the variable by which Go reads the directory. Go also reads the file with the authorities of the image (crypto/x509). The authorities of assisted-service have their own volume, which a flag names. The volumes and mounts of the user follow. */}}
+{{- define "openshift-agent.volumes" -}}
 {{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: trusted-authorities
   projected:
@@ -29,6 +29,9 @@
   projected:
     sources:
     {{- include "openshift-agent.authorities.sources" .provider.assistedServiceAuthorities | nindent 4 }}
+{{- end }}
+{{- with .provider.volumes }}
+{{ toYaml . }}
 {{- end }}
 {{- end }}
 
@@ -48,7 +51,7 @@
 {{- with .assistedServiceAuthorities }}{{ if or .configMap .secret }}true{{ end }}{{ end }}
 {{- end }}
 
-{{- define "openshift-agent.authorities.mounts" -}}
+{{- define "openshift-agent.volumeMounts" -}}
 {{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: trusted-authorities
   mountPath: /etc/openshift-agent/trusted-authorities
@@ -59,11 +62,22 @@
   mountPath: /etc/openshift-agent/assisted-service-authorities
   readOnly: true
 {{- end }}
+{{- with .provider.volumeMounts }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
-{{- define "openshift-agent.authorities.env" -}}
+{{- define "openshift-agent.env" -}}
 {{- if or .values.trustedAuthorities.configMap .values.trustedAuthorities.secret }}
 - name: SSL_CERT_DIR
   value: /etc/openshift-agent/trusted-authorities:/etc/ssl/certs:/etc/pki/tls/certs
+{{- end }}
+{{- end }}
+
+{{/* The topology spread constraints. A constraint without selector would select no Pod: it gets the selector of the Deployment. */}}
+{{- define "openshift-agent.spread" -}}
+{{- $selector := .selector }}
+{{- range .constraints }}
+- {{ hasKey . "labelSelector" | ternary . (merge (dict "labelSelector" $selector) .) | toJson }}
 {{- end }}
 {{- end }}
