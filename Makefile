@@ -474,7 +474,7 @@ push: ## Push both images, and write their digests to bin/images.txt for make re
 OUT ?= out
 PLUGINS ?= true
 .PHONY: release
-release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, the kubectl plugin for all platforms with a manifest for krew, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote. ASSETS=<new folder> also writes the files with the names of a GitHub release. PLUGINS=false leaves out the kubectl plugin, whose first build takes minutes.
+release: ## Write the files of a release to out/: components for clusterctl, a Helm chart, manifests for monitoring, Argo CD and siteconfig, the samples, the kubectl plugin for all platforms with a manifest for krew, software bills of materials and checksums. VERSION=v0.1.0, REGISTRY=registry/path, OUT=folder, IMAGES=file that make push wrote. ASSETS=<new folder> also writes the files with the names of a GitHub release. PLUGINS=false leaves out the kubectl plugin, whose first build takes minutes.
 	@go run ./release -version '$(VERSION)' -registry '$(REGISTRY)' -images '$(IMAGES)' -out '$(OUT)' -assets '$(ASSETS)' -plugin='$(PLUGINS)'
 	@cd '$(OUT)' && sha256sum --check --quiet --strict SHA256SUMS
 	@echo "release $(VERSION) is in $(OUT)"

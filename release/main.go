@@ -1,6 +1,6 @@
 // Command release writes the files of a release to a folder. The folder has the layout of a local repository of
-// clusterctl. It also contains a software bill of materials of each manager, a Helm chart, and checksums. Equal
-// input gives equal bytes.
+// clusterctl. It also contains a software bill of materials of each manager, a Helm chart, further manifests, samples,
+// and checksums. Equal input gives equal bytes.
 package main
 
 import (
