@@ -116,6 +116,40 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 	}, NodeTimeout(2*installTimeout))
 })
 
+var _ = Describe("A cluster that is being upgraded", Label("upgrade", "nightly"), func() {
+	It("adds and replaces workers outside of a topology, whose Machines have the versions of their kubelets", func(ctx SpecContext) {
+		onlySimulated()
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "upgrade-workers", ClusterName: "outside", ExtraHosts: 2, Divert: lab.Forward,
+		})
+		waitAvailable(ctx, cluster)
+		before := state(ctx, cluster)
+		lost := before.Machines[len(before.Machines)-1]
+		Expect(lost.IsControlPlane()).To(BeFalse())
+		publish(cluster, nextPatch, patches)
+		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, true)).To(Succeed())
+		cluster.Versions().Block(hostConfigs)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+nextPatch+`","upgrade":{"channel":"`+patches+`"}}`)
+		waitRollingOut(ctx, cluster, "waiting on "+hostConfigs)
+
+		By("adding one, and losing another, which the MachineHealthCheck of the sample replaces")
+		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		loseWorker(ctx, cluster, lost)
+		s := waitMended(ctx, cluster, 6, lost)
+		expectKeptMachines(ctx, cluster, others(before.Machines, lost))
+		expectFollowed(ctx, cluster, nextPatch, installedVersion)
+
+		By("ending the upgrade")
+		Expect(cluster.Versions().PausePool(ctx, versionoperator.WorkerPool, false)).To(Succeed())
+		cluster.Versions().Recover(hostConfigs)
+		expectUpgraded(ctx, cluster, nextPatch)
+		expectFollowed(ctx, cluster, nextPatch, nextPatch)
+		Eventually(ctx, func() *int32 { return workersOf(ctx, cluster).Status.UpToDateReplicas }).WithTimeout(soon).
+			Should(HaveValue(BeEquivalentTo(3)))
+		expectKeptMachines(ctx, cluster, s.Machines)
+	}, NodeTimeout(3*installTimeout))
+})
+
 // checkWorkers sets the health checks of workers in a topology. Their times are those of a real cluster: the restart of a
 // host makes no worker unhealthy. Cluster API would delete a MachineHealthCheck with the name of the cluster.
 func checkWorkers(topology *clusterv1.Topology) {
@@ -129,6 +163,22 @@ func checkWorkers(topology *clusterv1.Topology) {
 			},
 		}
 	}
+}
+
+// expectFollowed waits until the Machines of masters and workers have the versions of Kubernetes of releases.
+func expectFollowed(ctx context.Context, cluster *lab.Cluster, masters, workers string) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) {
+		s, err := cluster.State(ctx)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, m := range s.Machines {
+			release := workers
+			if m.IsControlPlane() {
+				release = masters
+			}
+			g.Expect(m.Spec.Version).To(Equal(kubernetesOf(release)), "Machine %s", m.Name)
+		}
+	}).WithTimeout(installTimeout).Should(Succeed())
 }
 
 // loseWorker switches the host of a worker off for ever, and requests the remediation of its Machine.
