@@ -92,7 +92,7 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 // Each spec starts with the cluster of the former one, which runs its release.
 var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 	const (
-		byDigest, outside, risky                   = "4.19.21", "4.19.22", "4.19.23"
+		byDigest, outside, unrecorded, risky       = "4.19.21", "4.19.22", "4.19.23", "4.19.24"
 		minorPatch, nextMinorPatch, unsigned, last = "4.20.1", "4.20.2", "4.20.3", "4.20.4"
 	)
 	var cluster *lab.Cluster
@@ -151,6 +151,23 @@ var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 		}).WithTimeout(quiet).Should(HaveValue(HaveField("Version", outside)))
 		changeSpec(ctx, cluster, `{"distributionVersion":"`+outside+`"}`)
 		expectUpgraded(ctx, cluster, outside)
+	}, NodeTimeout(installTimeout))
+
+	It("with a risk wait until the user accepts the risk by name, also if the cluster does not record that", func(ctx SpecContext) {
+		release := publish(cluster, unrecorded)
+		release.Channels, release.Risks = []string{patches}, []versionoperator.Risk{
+			{Name: "NoisyFans", Message: "Fans turn fast."}, {Name: "ColdHosts", Message: "Hosts start slowly below zero."},
+		}
+		cluster.Versions().Offer(release)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+unrecorded+`","upgrade":{"channel":"`+patches+`","acceptedRisks":["ColdHosts"]}}`)
+		Expect(waitReason(ctx, cluster, controlplanev1.MachinesUpToDateCondition, controlplanev1.UpgradeRiskNotAcceptedReason)).
+			To(And(ContainSubstring("NoisyFans (Fans turn fast.)"), Not(ContainSubstring("ColdHosts"))))
+		Expect(requestedUpdate(ctx, cluster)).To(Or(BeNil(), HaveValue(Not(HaveField("Version", unrecorded)))), "nothing was requested")
+
+		changeSpec(ctx, cluster, `{"upgrade":{"acceptedRisks":["ColdHosts","NoisyFans"]}}`)
+		expectUpgraded(ctx, cluster, unrecorded)
+		Expect(requestedUpdate(ctx, cluster)).To(HaveValue(And(HaveField("Version", unrecorded), HaveField("Force", false),
+			HaveField("AcceptRisks", BeEmpty()))), "the cluster would refuse accepted risks")
 	}, NodeTimeout(installTimeout))
 
 	It("with a risk, and of a cluster with a degraded operator, are requested when both are accepted", func(ctx SpecContext) {
