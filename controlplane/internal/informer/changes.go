@@ -3,6 +3,8 @@
 package informer
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,10 +36,10 @@ var RebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) 
 	return metal3.RebootPhase(before) != metal3.RebootPhase(after)
 })
 
-// ClusterChanges are changes of the fields of a Cluster that are read: the spec, one annotation, and few fields of the status.
+// ClusterChanges are changes of the fields of a Cluster that are read: the spec, two annotations, and few fields of the status.
 var ClusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
-	const concurrency = clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation
-	return before.Annotations[concurrency] != after.Annotations[concurrency] ||
+	changed := func(annotation string) bool { return before.Annotations[annotation] != after.Annotations[annotation] }
+	return slices.ContainsFunc(clusterAnnotations, changed) ||
 		!equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))

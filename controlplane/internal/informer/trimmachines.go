@@ -33,12 +33,15 @@ func trimControlPlane(cp *controlplanev1.OpenshiftAssistedControlPlane) *control
 	return &kept
 }
 
+// clusterAnnotations are the annotations of a Cluster that are read.
+var clusterAnnotations = []string{clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation, clusterv1.ClusterTopologyUpgradeStepAnnotation}
+
 func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 	kept := &clusterv1.Cluster{ObjectMeta: kube.Identity(&cluster.ObjectMeta)}
 	spec := &cluster.Spec
 	kept.Spec.Paused, kept.Spec.ControlPlaneRef, kept.Spec.ControlPlaneEndpoint = spec.Paused, spec.ControlPlaneRef, spec.ControlPlaneEndpoint
 	kept.Spec.ClusterNetwork.Pods, kept.Spec.ClusterNetwork.Services = spec.ClusterNetwork.Pods, spec.ClusterNetwork.Services
-	kept.Annotations = kube.SelectKeys(cluster.Annotations, clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation)
+	kept.Annotations = kube.SelectKeys(cluster.Annotations, clusterAnnotations...)
 	kept.Spec.Topology.Version = spec.Topology.Version
 	planned := &kept.Spec.Topology.Workers
 	for i := range spec.Topology.Workers.MachineDeployments {

@@ -40,6 +40,9 @@ func TestClusterKeepsFieldsThatAreRead(t *testing.T) {
 	kept.Spec.Topology.Version = "4.19.3"
 	kept.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "w", Replicas: ptr.To[int32](2)}}
 	kept.Labels = nil
+	kept.Annotations = map[string]string{
+		clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation: "100", clusterv1.ClusterTopologyUpgradeStepAnnotation: "v1.32.7",
+	}
 	whole := burdened(kept)
 	whole.Spec.InfrastructureRef.Name, whole.Spec.ClusterNetwork.ServiceDomain, whole.Status.Phase = "large", "large", "Provisioned"
 	whole.Spec.Topology.ClassRef.Name, whole.Spec.Topology.Workers.MachineDeployments[0].Class = "large", "large"

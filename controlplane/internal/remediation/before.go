@@ -56,16 +56,25 @@ func (a *Situation) validRecords(m *clusterv1.Machine) *Step {
 // upgrading blocks while hosts may be restarting for an upgrade. OpenShift restarts one after the other.
 func (a *Situation) upgrading(m *clusterv1.Machine) *Step {
 	const byHand = "If the upgrade does not proceed because the host is dead, delete the Machine, which wipes the host"
-	planned := a.Cluster.Spec.Topology.Version
 	switch {
 	case a.Workload.Connected && !a.Workload.UnreadSince.IsZero():
 		return deferred(m, "the state of upgrades of the cluster cannot be read; see the condition Available of the control plane")
 	case versioning.UpgradingTo(a.Facts) != "":
 		return deferred(m, "the cluster is being upgraded to %s, which restarts hosts. %s", versioning.UpgradingTo(a.Facts), byHand)
-	case planned != "" && planned != a.ControlPlane.Spec.Version:
-		return deferred(m, "waiting until the version %s in the Cluster's topology is set in the control plane", planned)
+	case a.awaitsVersion():
+		return deferred(m, "waiting until Cluster API sets version %s of the Cluster's topology in the control plane; see the condition "+
+			"TopologyReconciled of the Cluster. %s", a.Cluster.Spec.Topology.Version, byHand)
 	}
 	return nil
+}
+
+// awaitsVersion reports whether Cluster API will set another version in the control plane. A topology that is upgraded over
+// several minor versions has a version that the control plane gets last. The version of its present step blocks nothing, as in
+// KubeadmControlPlane. The release of that step may wait for days for a decision of the user. It also waits for a healthy
+// cluster, and so for the replacement of a dead host.
+func (a *Situation) awaitsVersion() bool {
+	last, is := a.Cluster.Spec.Topology.Version, a.ControlPlane.Spec.Version
+	return last != "" && is != last && is != a.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]
 }
 
 // missingHook blocks while a Machine does not have our pre-terminate hook. Without the hook a deletion would

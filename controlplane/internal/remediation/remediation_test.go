@@ -87,6 +87,12 @@ func (w *world) sicken(which ...int) {
 	}
 }
 
+// plan sets the version of the control plane, that of the present step, and the last one of the topology.
+func (w *world) plan(version, step, last string) {
+	w.ControlPlane.Spec.Version, w.Cluster.Spec.Topology.Version = version, last
+	w.Cluster.Annotations = map[string]string{clusterv1.ClusterTopologyUpgradeStepAnnotation: step}
+}
+
 // fail makes members unresponsive.
 func (w *world) fail(which ...int) {
 	for _, i := range which {
@@ -267,9 +273,19 @@ func TestBlockers(t *testing.T) {
 			w.Workload.Rollout = &workload.Rollout{Requested: workload.Update{Version: "4.20.1"}, Pending: true}
 		}, deferred, "upgraded to 4.20.1", false},
 		"upgrade planned in the topology": {
-			3, func(w *world) { w.sicken(0); w.Cluster.Spec.Topology.Version = "4.20.1" }, deferred,
-			"4.20.1",
+			3, func(w *world) { w.sicken(0); w.plan("v1.32.7", "", "v1.33.5") }, deferred,
+			"sets version v1.33.5 of the Cluster's topology in the control plane; see the condition TopologyReconciled",
 			false,
+		},
+		"upgrade over several minor versions, the first step is planned": {
+			3, func(w *world) { w.sicken(0); w.plan("v1.31.2", "v1.32.7", "v1.33.5") }, deferred, "delete the Machine, which wipes the host", false,
+		},
+		"upgrade over several minor versions, the cluster is upgraded to the first": {
+			3, func(w *world) {
+				w.sicken(0)
+				w.plan("v1.32.7", "v1.32.7", "v1.33.5")
+				w.Workload.Upgrading = "4.19.10"
+			}, deferred, "the cluster is being upgraded to 4.19.10", false,
 		},
 		"another Machine being deleted": {5, func(w *world) {
 			w.sicken(0)
@@ -345,6 +361,16 @@ func TestInstalledHostDoesNotBlock(t *testing.T) {
 	w.install(1, aiv1beta1.HostStatusAddedToExistingCluster)
 	w.install(2, aiv1beta1.HostStatusInstalled)
 	NewWithT(t).Expect(w.decide().Delete).To(BeTrue())
+}
+
+// The release of a step may wait for a decision of the user. A dead host would block it afterwards, too.
+func TestVersionOfStepDoesNotBlock(t *testing.T) {
+	for step, last := range map[string]string{"v1.32.7": "v1.33.5", "": "v1.32.7"} {
+		w := newWorld(3)
+		w.sicken(0)
+		w.plan("v1.32.7", step, last)
+		NewWithT(t).Expect(w.decide()).To(HaveField("Delete", true), "step %q, last version %s", step, last)
+	}
 }
 
 func TestRetryLimits(t *testing.T) {
