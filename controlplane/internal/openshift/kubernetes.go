@@ -16,13 +16,13 @@ func KubernetesConflict(release semver.Version, contained, wanted string, settin
 	if err != nil {
 		return ""
 	}
-	has, advice := contained, "to "+contained
+	has, advice, lower := contained, "to "+contained, !versions.AtLeast(contained, wanted)
 	if contained == "" {
 		if !versions.Contradict(release, want) {
 			return ""
 		}
 		minor, _ := versions.KubernetesMinor(release)
-		has = fmt.Sprintf("1.%d", minor)
+		has, lower = fmt.Sprintf("1.%d", minor), minor < want.Minor
 		advice = `to the version of kubernetes that "oc adm release info" shows for the release, with leading v`
 	} else if versions.SameKubernetes(contained, wanted) {
 		return ""
@@ -30,6 +30,10 @@ func KubernetesConflict(release semver.Version, contained, wanted string, settin
 	if versions.KubeletsReportHash(release) {
 		advice += ", with the hash that kubelets of the release report"
 	}
-	return fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s. Set %s %s, or set %s to a release with Kubernetes %s",
-		wanted, release, has, settings.Version, advice, settings.Release, wanted)
+	conflict := fmt.Sprintf("spec.version is %s, but release %s has Kubernetes %s", wanted, release, has)
+	if cause := settings.fixed(lower); cause != "" {
+		return fmt.Sprintf("%s. %s: set %s to a release with Kubernetes %s", conflict, cause, settings.Release, wanted)
+	}
+	return fmt.Sprintf("%s. Set %s %s, or set %s to a release with Kubernetes %s",
+		conflict, settings.Version, advice, settings.Release, wanted)
 }

@@ -30,7 +30,9 @@ func (r *Resolver) CheckKubernetes(ctx context.Context, s *scope.Scope) (bool, e
 			s.Found.Version))
 		return false, nil
 	}
-	if conflict := openshift.KubernetesConflict(s.Found.Version, contained, wanted, s.Settings()); conflict != "" {
+	settings := s.Settings()
+	settings.Provisioning = true
+	if conflict := openshift.KubernetesConflict(s.Found.Version, contained, wanted, settings); conflict != "" {
 		s.Block(controlplanev1.KubernetesVersionMismatchReason, conflict)
 		return false, nil
 	}
