@@ -40,7 +40,8 @@ type edit struct {
 
 // contained are the Kubernetes versions in the images of releases.
 var contained = map[string]string{
-	"4.16.2": "v1.29.6", "4.18.5": "v1.31.2", "4.19.10": "v1.32.7", "4.20.8": "v1.33.5", "4.22.7": "v1.35.6", "4.22.11": "v1.35.6",
+	"4.16.2": "v1.29.6", "4.17.0": "v1.30.5", "4.18.5": "v1.31.2", "4.19.10": "v1.32.7", "4.20.8": "v1.33.5", "4.22.7": "v1.35.6",
+	"4.22.11": "v1.35.6", "4.23.0": "v1.36.5", "5.0.0": "v1.36.4",
 }
 
 // TestTruthTable has a row for each edit of release and version. What happens before the installation, and the rollouts of
@@ -121,6 +122,31 @@ func TestTruthTable(t *testing.T) {
 			release: "4.16.2", version: "v1.29.6+aba1e8d", runs: "4.16.2", kubernetes: "v1.29.6+aba1e8d",
 			set: "v1.29.6+aba1e8d", machine: "v1.29.6", kubelet: "v1.29.6+aba1e8d",
 			reported: "v1.29.6+aba1e8d", master: "v1.29.6+aba1e8d", followed: "v1.29.6+aba1e8d",
+		},
+		"the release after those with a hash": {
+			release: "4.17.0", version: "v1.30.5", runs: "4.16.2", kubernetes: "v1.29.6+aba1e8d",
+			set: "v1.29.6+aba1e8d", machine: "v1.29.6+aba1e8d", kubelet: "v1.29.6+aba1e8d",
+			requested: true, reason: inProgress, reported: "v1.29.6+aba1e8d", master: "v1.29.6+aba1e8d",
+		},
+		"the release after those with a hash is complete": {
+			release: "4.17.0", version: "v1.30.5", runs: "4.17.0", kubernetes: "v1.30.5",
+			set: "v1.30.5", machine: "v1.29.6+aba1e8d", kubelet: "v1.30.5", reported: "v1.30.5", master: "v1.30.5", followed: "v1.30.5",
+		},
+		"the next major version": {
+			release: "5.0.0", version: "v1.36.4", runs: "4.22.11", kubernetes: "v1.35.6",
+			requested: true, reason: inProgress, reported: "v1.35.6", master: "v1.35.6",
+		},
+		// Cluster API refuses the lower version of 5.0 in a topology.
+		"the next major version with a lower patch of Kubernetes": {
+			release: "5.0.0", version: "v1.36.5", runs: "4.23.0", kubernetes: "v1.36.5", reason: mismatch, reported: "v1.36.5", master: "v1.36.5",
+		},
+		"the next major version with a lower patch of Kubernetes, outside of a topology": {
+			release: "5.0.0", runs: "4.23.0", kubernetes: "v1.36.5", machine: "v1.36.5", kubelet: "v1.36.5",
+			requested: true, reason: inProgress, reported: "v1.36.5", master: "v1.36.5",
+		},
+		"the next major version with a lower patch of Kubernetes is complete, outside of a topology": {
+			release: "5.0.0", runs: "5.0.0", kubernetes: "v1.36.4", before: "v1.36.5", machine: "v1.36.5", kubelet: "v1.36.4",
+			reported: "v1.36.4", master: "v1.36.4", followed: "v1.36.4",
 		},
 		"restarted, the cluster does not answer": {
 			release: "4.20.8", version: "v1.33.5", before: "v1.32.7", reported: "v1.32.7", master: "v1.32.7",
