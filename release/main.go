@@ -46,9 +46,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err := r.write(ctx); err != nil {
 		return err
 	}
-	if err := r.writeAssets(); err != nil {
-		return err
-	}
 	text, err := r.publishing()
 	if err != nil {
 		return err

@@ -128,11 +128,23 @@ func (r *release) imageOf(p provider) string {
 	return r.registry + "/" + p.image + ":" + r.version
 }
 
-// write writes the release to a temporary folder and renames that folder when it is complete.
+// write writes the release, and its assets if they have a folder. Nothing is written before all files are complete.
 func (r *release) write(ctx context.Context) error {
-	if err := replaceable(r.out); err != nil {
+	if err := errors.Join(replaceable(r.out), r.newAssets()); err != nil {
 		return err
 	}
+	files, err := r.files(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.replace(files); err != nil || r.assets == "" {
+		return err
+	}
+	return writeFiles(r.assets, assetsOf(files))
+}
+
+// replace writes files to a temporary folder and renames that folder when it is complete.
+func (r *release) replace(files map[string][]byte) error {
 	parent := filepath.Dir(r.out)
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return fmt.Errorf("cannot create the folder of the release: %w", err)
@@ -143,10 +155,7 @@ func (r *release) write(ctx context.Context) error {
 	}
 	defer os.RemoveAll(temporary) //nolint:errcheck // a leftover is hidden and does no harm
 	complete := filepath.Join(temporary, "complete")
-	if err := r.writeInto(ctx, complete); err != nil {
-		return err
-	}
-	if err := writeChecksums(complete); err != nil {
+	if err := writeFiles(complete, files); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(r.out); err != nil {
@@ -190,38 +199,36 @@ func isReleased(file string) bool {
 	})
 }
 
-// writeInto writes all files except the checksums to a folder.
-func (r *release) writeInto(ctx context.Context, dir string) error {
+// files returns all files except the checksums, by path.
+func (r *release) files(ctx context.Context) (map[string][]byte, error) {
 	c, err := newChart(r.root, r.version)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := map[string][]byte{}
 	for _, p := range providers {
 		files, err := r.filesOf(ctx, p)
 		if err == nil {
-			err = errors.Join(c.add(p, files), writeFiles(filepath.Join(dir, p.label, r.version), files))
+			err = c.add(p, files)
 		}
 		if err != nil {
-			return fmt.Errorf("provider %s: %w", p.label, err)
+			return nil, fmt.Errorf("provider %s: %w", p.label, err)
+		}
+		for name, content := range files {
+			all[path.Join(p.label, r.version, name)] = content
 		}
 	}
-	packed, err := c.archive()
+	common, err := r.commonFiles(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	files, err := r.commonFiles(ctx)
-	if err != nil {
-		return err
+	maps.Copy(all, common)
+	if all[chartFile(r.version)], err = c.archive(); err != nil || !r.plugin {
+		return all, err
 	}
-	files[chartFile(r.version)] = packed
-	if r.plugin {
-		plugin, err := r.pluginFiles(ctx, pluginPlatforms)
-		if err != nil {
-			return err
-		}
-		maps.Copy(files, plugin)
-	}
-	return writeFiles(dir, files)
+	plugin, err := r.pluginFiles(ctx, pluginPlatforms)
+	maps.Copy(all, plugin)
+	return all, err
 }
 
 // filesOf returns the released files of a provider, by name.
@@ -242,16 +249,29 @@ func (r *release) filesOf(ctx context.Context, p provider) (map[string][]byte, e
 	return files, err
 }
 
+// writeFiles writes files and their checksums to a folder.
 func writeFiles(dir string, files map[string][]byte) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("cannot create the folder: %w", err)
-	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
+	written := maps.Clone(files)
+	written[checksums] = checksumsOf(files)
+	for name, content := range written {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			return fmt.Errorf("cannot create the folder: %w", err)
+		}
+		if err := os.WriteFile(file, content, 0o644); err != nil {
 			return fmt.Errorf("cannot write the release: %w", err)
 		}
 	}
 	return nil
+}
+
+// checksumsOf returns the SHA-256 sums of files in the format of sha256sum.
+func checksumsOf(files map[string][]byte) []byte {
+	var sums bytes.Buffer
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(files[name]), name)
+	}
+	return sums.Bytes()
 }
 
 // additionalFiles are the files that are released as they are.
@@ -298,21 +318,4 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) ([
 		return nil, fmt.Errorf("go %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
 	}
 	return out, nil
-}
-
-// writeChecksums writes a file with the SHA-256 sums of all files of a folder to that folder.
-func writeChecksums(dir string) error {
-	var sums strings.Builder
-	err := fs.WalkDir(os.DirFS(dir), ".", func(path string, entry fs.DirEntry, err error) error { // in lexical order
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		content, err := os.ReadFile(filepath.Join(dir, path))
-		fmt.Fprintf(&sums, "%x  %s\n", sha256.Sum256(content), path)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("cannot compute the checksums: %w", err)
-	}
-	return os.WriteFile(filepath.Join(dir, checksums), []byte(sums.String()), 0o644)
 }
