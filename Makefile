@@ -250,12 +250,13 @@ suite-bmo:
 
 # Folders of test/tools with older versions of Cluster API core.
 OLDER_CORES := cluster-api-1.12 cluster-api-1.13
+# Each spec of a topology starts with the cluster of the former one, so those of every change run again.
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
 nightly: ## Run the checks that take too long for every change. The linter staticcheck. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos, the bench, and the costs of the managers with 200 clusters. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
 	$(MAKE) lint
-	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || $(ONLY_REAL)'
+	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || topology || $(ONLY_REAL)'
 	$(MAKE) e2e BACKEND=real LABELS='!($(ON_REAL) || (restart && nightly))'
 	$(MAKE) e2e BACKEND=real LONG=1 LABELS='samples'
 	$(MAKE) e2e BACKEND=real LONG=1 AUTH=none LOGS=e2e-open LABELS='failure && !nightly'

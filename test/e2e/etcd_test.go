@@ -35,7 +35,7 @@ const replaceTimeout = installTimeout
 
 // Each spec starts with the result of the former one: a cluster of three with a healthy etcd, and two spare
 // hosts.
-var _ = Describe("Etcd", Ordered, Label("etcd"), func() {
+var _ = Describe("Etcd", Ordered, Label("etcd", independent), func() {
 	var cluster *lab.Cluster
 
 	BeforeAll(func(ctx SpecContext) {

@@ -117,7 +117,7 @@ func samplesOf(wanted map[string]installedSample) map[string]*lab.Cluster {
 }
 
 // The samples are installed at the same time, checked, observed while idle, and deleted.
-var _ = Describe("Samples", Ordered, Label("samples"), func() {
+var _ = Describe("Samples", Ordered, Label("samples", independent), func() {
 	var before int
 	BeforeAll(func() { before = len(laboratory.Registry.Lookups()) })
 	clusters := samplesOf(installable(everySample))

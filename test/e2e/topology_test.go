@@ -24,7 +24,7 @@ const updateInPlaceAnnotation = "bootstrap.cluster.x-k8s.io/update-in-place"
 
 // The cluster has workers that are updated in place, and workers with OnDelete. No upgrade may replace a Machine. Each spec
 // starts with the cluster of the former one.
-var _ = Describe("A topology with workers", Ordered, Label("upgrade"), func() {
+var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"), func() {
 	const (
 		minor, nextMinor, sameKubernetes = "4.20.8", "4.21.3", "4.21.4"
 		releaseFirst, outside            = "4.21.8", "4.22.1"
