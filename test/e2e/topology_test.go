@@ -34,11 +34,12 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 
 	BeforeAll(func(ctx SpecContext) {
 		cluster = apply(ctx, "clusterclass", lab.Mutations{
-			Namespace: "topology", ClusterName: "topology", ExtraHosts: 1, Edit: inTwoDeployments, Divert: lab.Forward,
+			Namespace: "topology", ClusterName: "topology", ExtraHosts: 4, Edit: inTwoDeployments, Divert: lab.Forward,
 		})
 		registerExtension(ctx, cluster.Namespace)
 		waitAvailable(ctx, cluster)
 		expectReconciled(ctx, cluster, installedVersion)
+		changeTopologyOf(ctx, cluster, checkWorkers)
 		before = state(ctx, cluster)
 	}, NodeTimeout(installTimeout))
 
@@ -63,7 +64,7 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 		wait(ctx, cluster, "the version of the API servers", func(s *lab.State) bool {
 			return s.ControlPlane.Status.Version == kubernetesOf(minor)
 		})
-		changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) { *topology.Workers.MachineDeployments[0].Replicas = 2 })
+		scaleWorkers(ctx, cluster, onDelete, 2)
 		wait(ctx, cluster, "another worker", func(s *lab.State) bool { return len(s.Machines) == len(before.Machines)+1 })
 		cluster.Versions().Recover("machine-config")
 		expectUpgraded(ctx, cluster, minor)
@@ -72,12 +73,19 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 	}, NodeTimeout(2*installTimeout))
 
 	It("is upgraded again, with the version first and the release later", func(ctx SpecContext) {
+		machines := len(state(ctx, cluster).Machines)
 		publish(cluster, nextMinor, "stable-4.21")
 		request(ctx, cluster, kubernetesOf(nextMinor), minor, minors)
 		Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, kubernetesOf(nextMinor))).
 			To(ContainSubstring("distributionVersion"), "the release is missing")
 		Expect(requestedUpdate(ctx, cluster)).NotTo(HaveValue(HaveField("Version", nextMinor)))
+
+		By("holding a change of the number of workers until the release is set")
+		scaleWorkers(ctx, cluster, onDelete, 3)
+		waitPending(ctx, cluster, nextMinor)
+		Consistently(ctx, func() []lab.Machine { return state(ctx, cluster).Machines }).WithTimeout(quiet).Should(HaveLen(machines))
 		request(ctx, cluster, kubernetesOf(nextMinor), nextMinor, "stable-4.21")
+		waitMended(ctx, cluster, machines+1)
 		expectUpgraded(ctx, cluster, nextMinor)
 		expectReconciled(ctx, cluster, nextMinor)
 	}, NodeTimeout(2*installTimeout))
@@ -85,14 +93,21 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 	It("is upgraded within one version of Kubernetes by the release alone, which writes no worker", Label("nightly"), func(ctx SpecContext) {
 		Expect(kubernetesOf(sameKubernetes)).To(Equal(kubernetesOf(nextMinor)))
 		publish(cluster, sameKubernetes, "stable-4.21")
-		written := generations(ctx, cluster)
+		machines, written := len(state(ctx, cluster).Machines), generations(ctx, cluster)
+		cluster.Versions().Block(hostConfigs)
 		request(ctx, cluster, kubernetesOf(sameKubernetes), sameKubernetes, "stable-4.21")
+		waitRollingOut(ctx, cluster, "waiting on "+hostConfigs)
+		expectUnwritten(ctx, cluster, written)
+
+		By("adding a worker meanwhile")
+		scaleWorkers(ctx, cluster, inPlace, 2)
+		waitMended(ctx, cluster, machines+1)
+		written = generations(ctx, cluster)
+		cluster.Versions().Recover(hostConfigs)
 		expectUpgraded(ctx, cluster, sameKubernetes)
 		expectReconciled(ctx, cluster, sameKubernetes)
-		for name, generation := range generations(ctx, cluster) { // Cluster API may delete a MachineSet of an old version
-			Expect(written).To(HaveKeyWithValue(name, generation))
-		}
-	}, NodeTimeout(installTimeout))
+		expectUnwritten(ctx, cluster, written)
+	}, NodeTimeout(2*installTimeout))
 
 	It("is upgraded with the release first and the version later, and waits for the version", Label("nightly"), func(ctx SpecContext) {
 		publish(cluster, releaseFirst, "stable-4.21")
@@ -106,19 +121,35 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 		expectReconciled(ctx, cluster, releaseFirst)
 	}, NodeTimeout(installTimeout))
 
-	It("follows an upgrade that other clients start, and reports what to set", Label("nightly"), func(ctx SpecContext) {
-		publish(cluster, outside, "stable-4.22")
-		Expect(cluster.Versions().SetChannel(ctx, "stable-4.22")).To(Succeed())
-		Eventually(ctx, func() ([]configv1.Release, error) {
-			version, err := cluster.Versions().ClusterVersion(ctx)
-			return version.Status.AvailableUpdates, err
-		}).Should(ContainElement(HaveField("Version", outside)))
-		Expect(cluster.Versions().Request(ctx, &configv1.Update{Version: outside})).To(Succeed())
-		waitHistory(ctx, cluster, outside)
-		Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, kubernetesOf(outside))).To(ContainSubstring(outside))
-		Eventually(ctx, func() string { return state(ctx, cluster).ControlPlane.Status.Version }).WithTimeout(soon).
-			Should(Equal(kubernetesOf(outside)))
-	}, NodeTimeout(installTimeout))
+	It("follows an upgrade that other clients start, reports what to set, and is corrected as documented", Label("nightly"),
+		func(ctx SpecContext) {
+			publish(cluster, outside, "stable-4.22")
+			Expect(cluster.Versions().SetChannel(ctx, "stable-4.22")).To(Succeed())
+			Eventually(ctx, func() ([]configv1.Release, error) {
+				version, err := cluster.Versions().ClusterVersion(ctx)
+				return version.Status.AvailableUpdates, err
+			}).Should(ContainElement(HaveField("Version", outside)))
+			Expect(cluster.Versions().Request(ctx, &configv1.Update{Version: outside})).To(Succeed())
+			waitHistory(ctx, cluster, outside)
+			Expect(waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition, kubernetesOf(outside))).To(ContainSubstring(outside))
+			Eventually(ctx, func() string { return state(ctx, cluster).ControlPlane.Status.Version }).WithTimeout(soon).
+				Should(Equal(kubernetesOf(outside)))
+
+			By("replacing an unhealthy worker before the topology has the version")
+			upgraded := state(ctx, cluster)
+			lost := workersIn(upgraded, inPlace)[0]
+			before.Machines = others(before.Machines, lost)
+			loseWorker(ctx, cluster, lost)
+			waitMended(ctx, cluster, len(upgraded.Machines), lost)
+
+			By("setting the release, and then the version, as documented")
+			request(ctx, cluster, kubernetesOf(releaseFirst), outside, "stable-4.22")
+			waitMessage(ctx, cluster, controlplanev1.MachinesUpToDateCondition,
+				"release "+outside+", which runs, has Kubernetes "+kubernetesOf(outside))
+			correctVersion(ctx, cluster, outside)
+			expectUpgraded(ctx, cluster, outside)
+			expectReconciled(ctx, cluster, outside)
+		}, NodeTimeout(2*installTimeout))
 })
 
 // inTwoDeployments gives the topology of the sample two MachineDeployments with one Machine each. Cluster API updates the
@@ -153,6 +184,70 @@ func request(ctx context.Context, cluster *lab.Cluster, version, release, channe
 			}
 		}
 	})
+}
+
+// correctVersion sets the version of a topology whose cluster was upgraded outside, as docs/operations/upgrading.md describes.
+func correctVersion(ctx context.Context, cluster *lab.Cluster, release string) {
+	GinkgoHelper()
+	version, object := kubernetesOf(release), state(ctx, cluster).Cluster
+	change := func(text string) { patch(ctx, object.DeepCopy(), text) }
+
+	By("pausing the Cluster")
+	change(`{"spec":{"paused":true}}`)
+	wait(ctx, cluster, "a paused topology", func(s *lab.State) bool {
+		return lab.Condition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition).Reason == clusterv1.PausedReason
+	})
+
+	By("setting OnDelete, and then the version, in each MachineDeployment")
+	changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) {
+		for i := range topology.Workers.MachineDeployments {
+			topology.Workers.MachineDeployments[i].Rollout.Strategy = clusterv1.MachineDeploymentTopologyRolloutStrategy{
+				Type: clusterv1.OnDeleteMachineDeploymentStrategyType,
+			}
+		}
+	})
+	deployments := deploymentsOf(ctx, NewGomega(Fail), cluster)
+	Expect(deployments).To(HaveLen(2))
+	for _, patched := range []string{
+		`{"spec":{"rollout":{"strategy":{"type":"OnDelete","rollingUpdate":null}}}}`,
+		`{"spec":{"template":{"spec":{"version":"` + version + `"}}}}`,
+	} {
+		for i := range deployments {
+			patch(ctx, deployments[i].DeepCopy(), patched)
+		}
+	}
+	changeSpec(ctx, cluster, `{"version":"`+version+`"}`)
+
+	By("setting the version of the topology, and ending the pause")
+	const unchecked = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check"
+	change(`{"metadata":{"annotations":{"` + unchecked + `":""}}}`)
+	changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) { topology.Version = version })
+	change(`{"spec":{"paused":false}}`)
+	expectReconciled(ctx, cluster, release)
+	change(`{"metadata":{"annotations":{"` + unchecked + `":null}}}`)
+}
+
+// scaleWorkers sets the number of Machines of a MachineDeployment in a topology.
+func scaleWorkers(ctx context.Context, cluster *lab.Cluster, deployment string, replicas int32) {
+	GinkgoHelper()
+	changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) {
+		for i := range topology.Workers.MachineDeployments {
+			if topology.Workers.MachineDeployments[i].Name == deployment {
+				topology.Workers.MachineDeployments[i].Replicas = &replicas
+				return
+			}
+		}
+		Fail("the topology has no MachineDeployment " + deployment)
+	})
+}
+
+// waitPending waits until Cluster API reports that a topology waits for the version of a release.
+func waitPending(ctx context.Context, cluster *lab.Cluster, release string) {
+	GinkgoHelper()
+	Eventually(ctx, func() metav1.Condition {
+		return lab.Condition(state(ctx, cluster).Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
+	}).WithTimeout(soon).Should(And(HaveField("Status", metav1.ConditionFalse),
+		HaveField("Message", ContainSubstring("pending upgrade to version "+kubernetesOf(release)))))
 }
 
 // changeTopologyOf changes the topology of a cluster. Cluster API refuses a version while workers are upgraded.
@@ -233,6 +328,15 @@ func generations(ctx context.Context, cluster *lab.Cluster) map[string]int64 {
 		}
 	}
 	return found
+}
+
+// expectUnwritten checks that no spec of a MachineDeployment, MachineSet or Machine was written. Cluster API may delete a
+// MachineSet of an old version.
+func expectUnwritten(ctx context.Context, cluster *lab.Cluster, written map[string]int64) {
+	GinkgoHelper()
+	for name, generation := range generations(ctx, cluster) {
+		Expect(written).To(HaveKeyWithValue(name, generation))
+	}
 }
 
 // A chain of versions needs paused workers: OpenShift would update them to a version that their MachineDeployments never get.

@@ -57,15 +57,13 @@ var _ = Describe("A topology that is being upgraded", Ordered, Label("upgrade", 
 	}, NodeTimeout(soon))
 
 	It("replaces an unhealthy worker before its MachineDeployment has the version, and adds none", func(ctx SpecContext) {
-		changeTopologyOf(ctx, cluster, func(topology *clusterv1.Topology) { *topology.Workers.MachineDeployments[0].Replicas = 2 })
+		scaleWorkers(ctx, cluster, onDelete, 2)
 		lost := workersIn(state(ctx, cluster), onDelete)[0]
 		kept = others(kept, lost)
 		loseWorker(ctx, cluster, lost)
 		s := waitRecovered(ctx, cluster, 5, lost)
 		Expect(workersIn(s, onDelete)).To(ConsistOf(HaveField("Spec.Version", kubernetesOf(installedVersion))))
-		Expect(lab.Condition(s.Cluster.Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)).To(And(
-			HaveField("Status", metav1.ConditionFalse),
-			HaveField("Message", ContainSubstring("pending upgrade to version "+kubernetesOf(minor)))), "the reason of the wait")
+		waitPending(ctx, cluster, minor)
 	}, NodeTimeout(installTimeout))
 
 	It("adds a worker once its MachineDeployment has the version, and replaces one that is updated in place", func(ctx SpecContext) {
@@ -120,9 +118,14 @@ var _ = Describe("A cluster that is being upgraded", Label("upgrade", "nightly")
 	It("adds and replaces workers outside of a topology, whose Machines have the versions of their kubelets", func(ctx SpecContext) {
 		onlySimulated()
 		cluster := apply(ctx, "ha", lab.Mutations{
-			Namespace: "upgrade-workers", ClusterName: "outside", ExtraHosts: 2, Divert: lab.Forward,
+			Namespace: "upgrade-workers", ClusterName: "outside", ExtraHosts: 3, Divert: lab.Forward,
 		})
 		waitAvailable(ctx, cluster)
+		expectUpToDate(ctx, cluster, 2)
+		kill(ctx)
+		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		waitMended(ctx, cluster, 6)
+		expectUpToDate(ctx, cluster, 3)
 		before := state(ctx, cluster)
 		lost := before.Machines[len(before.Machines)-1]
 		Expect(lost.IsControlPlane()).To(BeFalse())
@@ -133,9 +136,9 @@ var _ = Describe("A cluster that is being upgraded", Label("upgrade", "nightly")
 		waitRollingOut(ctx, cluster, "waiting on "+hostConfigs)
 
 		By("adding one, and losing another, which the MachineHealthCheck of the sample replaces")
-		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		Expect(cluster.Scale(ctx, 4)).To(Succeed())
 		loseWorker(ctx, cluster, lost)
-		s := waitMended(ctx, cluster, 6, lost)
+		s := waitMended(ctx, cluster, 7, lost)
 		expectKeptMachines(ctx, cluster, others(before.Machines, lost))
 		expectFollowed(ctx, cluster, nextPatch, installedVersion)
 
@@ -144,11 +147,18 @@ var _ = Describe("A cluster that is being upgraded", Label("upgrade", "nightly")
 		cluster.Versions().Recover(hostConfigs)
 		expectUpgraded(ctx, cluster, nextPatch)
 		expectFollowed(ctx, cluster, nextPatch, nextPatch)
-		Eventually(ctx, func() *int32 { return workersOf(ctx, cluster).Status.UpToDateReplicas }).WithTimeout(soon).
-			Should(HaveValue(BeEquivalentTo(3)))
+		expectUpToDate(ctx, cluster, 4)
 		expectKeptMachines(ctx, cluster, s.Machines)
 	}, NodeTimeout(3*installTimeout))
 })
+
+// expectUpToDate waits until Cluster API counts all workers outside of a topology as up to date. From 1.14 on it compares the
+// versions of Machine and kubelet.
+func expectUpToDate(ctx context.Context, cluster *lab.Cluster, replicas int32) {
+	GinkgoHelper()
+	Eventually(ctx, func() clusterv1.MachineDeploymentStatus { return workersOf(ctx, cluster).Status }).WithTimeout(soon).
+		Should(And(HaveField("Replicas", HaveValue(Equal(replicas))), HaveField("UpToDateReplicas", HaveValue(Equal(replicas)))))
+}
 
 // checkWorkers sets the health checks of workers in a topology. Their times are those of a real cluster: the restart of a
 // host makes no worker unhealthy. Cluster API would delete a MachineHealthCheck with the name of the cluster.
