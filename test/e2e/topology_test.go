@@ -152,6 +152,35 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 		}, NodeTimeout(2*installTimeout))
 })
 
+// A release whose kubelets report a hash is followed by one without. The release images contain no hash.
+var _ = Describe("A topology of a release with a hash", Label("upgrade", "nightly"), func() {
+	It("is installed with the version of its kubelets, and upgraded to a release without a hash", func(ctx SpecContext) {
+		const first, next, channel = "4.16.2", "4.17.0", "stable-4.17"
+		onlySimulated()
+		Expect(kubernetesOf(first)).To(Equal("v1.29.6+aba1e8d"))
+		_, err := laboratory.Registry.Publish(first)
+		Expect(err).NotTo(HaveOccurred())
+		cluster := apply(ctx, "clusterclass", lab.Mutations{
+			Namespace: "topology-hash", ClusterName: "hashed", Divert: lab.Forward,
+			Edit: edits(inTwoDeployments, edit("Cluster", kubernetesOf(first), "spec", "topology", "version"),
+				func(object *unstructured.Unstructured) {
+					if object.GetKind() == "Cluster" {
+						editVariable(object, []string{"spec", "topology", "variables"}, func(variable map[string]any) { variable["value"] = first })
+					}
+				}),
+		})
+		registerExtension(ctx, cluster.Namespace)
+		waitAvailable(ctx, cluster)
+		expectReconciled(ctx, cluster, first)
+		before := state(ctx, cluster)
+		publish(cluster, next, channel)
+		request(ctx, cluster, kubernetesOf(next), next, channel)
+		expectUpgraded(ctx, cluster, next)
+		expectReconciled(ctx, cluster, next)
+		expectUnwiped(ctx, cluster, before)
+	}, NodeTimeout(3*installTimeout))
+})
+
 // inTwoDeployments gives the topology of the sample two MachineDeployments with one Machine each. Cluster API updates the
 // second one in place.
 func inTwoDeployments(object *unstructured.Unstructured) {
@@ -424,11 +453,19 @@ func chained(releases ...string) func(*unstructured.Unstructured) {
 // editRelease replaces the variable distributionVersion in a list of variables with the variable releases.
 func editRelease(object *unstructured.Unstructured, fields []string, change func(variable map[string]any)) {
 	GinkgoHelper()
+	editVariable(object, fields, func(variable map[string]any) {
+		variable["name"] = "releases"
+		change(variable)
+	})
+}
+
+// editVariable changes the variable distributionVersion in a list of variables.
+func editVariable(object *unstructured.Unstructured, fields []string, change func(variable map[string]any)) {
+	GinkgoHelper()
 	variables, _, err := unstructured.NestedSlice(object.Object, fields...)
 	Expect(err).NotTo(HaveOccurred())
 	for _, variable := range variables {
 		if v := variable.(map[string]any); v["name"] == "distributionVersion" {
-			v["name"] = "releases"
 			change(v)
 		}
 	}

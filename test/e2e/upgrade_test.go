@@ -89,6 +89,36 @@ var _ = Describe("An installed cluster", Label("upgrade"), func() {
 	}, NodeTimeout(2*installTimeout))
 })
 
+// Releases 4.23 and 5.0 have the same minor version of Kubernetes, and no update graph of the laboratory has 5.0.
+var _ = Describe("The next major version", Label("upgrade", "nightly"), func() {
+	It("is requested by digest, outside of a topology, and gets another worker afterwards", func(ctx SpecContext) {
+		const last, major = "4.22.7", "5.0.1"
+		onlySimulated()
+		_, err := laboratory.Registry.Publish(last)
+		Expect(err).NotTo(HaveOccurred())
+		cluster := apply(ctx, "ha", lab.Mutations{
+			Namespace: "upgrade-major", ClusterName: "major", ExtraHosts: 1,
+			Edit: edits(edit(controlPlaneKind, last, "spec", "distributionVersion"),
+				// assisted-service has no OS image of 5.0
+				edit("OpenshiftAssistedConfigTemplate", "4.22", "spec", "template", "spec", "osImageVersion")),
+		})
+		waitAvailable(ctx, cluster)
+		before := state(ctx, cluster)
+		release := publish(cluster, major)
+		changeSpec(ctx, cluster, `{"distributionVersion":"`+major+`","config":{"releaseImage":"`+release.Image+`"}}`)
+		expectUpgraded(ctx, cluster, major)
+		expectFollowed(ctx, cluster, major, major)
+		expectUpToDate(ctx, cluster, 2)
+		expectUnwiped(ctx, cluster, before)
+
+		Expect(cluster.Scale(ctx, 3)).To(Succeed())
+		waitMended(ctx, cluster, 6)
+		Eventually(ctx, func() ([]string, error) { return nodeReleases(ctx, cluster) }).WithTimeout(soon).Should(And(HaveLen(6), HaveEach(major)))
+		expectFollowed(ctx, cluster, major, major)
+		expectUpToDate(ctx, cluster, 3)
+	}, NodeTimeout(3*installTimeout))
+})
+
 // Each spec starts with the cluster of the former one, which runs its release.
 var _ = Describe("Upgrades", Ordered, Label("upgrade", "nightly"), func() {
 	const (
