@@ -40,6 +40,7 @@ var RebootChanges = kube.Changes(func(before, after *unstructured.Unstructured) 
 var ClusterChanges = predicate.Or(predicate.GenerationChangedPredicate{}, kube.Changes(func(before, after *clusterv1.Cluster) bool {
 	changed := func(annotation string) bool { return before.Annotations[annotation] != after.Annotations[annotation] }
 	return slices.ContainsFunc(clusterAnnotations, changed) ||
+		!slices.Equal(workersPlan(before), workersPlan(after)) ||
 		!equality.Semantic.DeepEqual(before.Status.Initialization, after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.FailureDomains, after.Status.FailureDomains)
 }))

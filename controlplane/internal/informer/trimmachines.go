@@ -49,7 +49,18 @@ func trimCluster(cluster *clusterv1.Cluster) *clusterv1.Cluster {
 		planned.MachineDeployments = append(planned.MachineDeployments, clusterv1.MachineDeploymentTopology{Name: d.Name, Replicas: d.Replicas})
 	}
 	kept.Status.Initialization, kept.Status.FailureDomains = cluster.Status.Initialization, cluster.Status.FailureDomains
+	if plan := workersPlan(cluster); len(plan) > 0 {
+		kept.Status.Workers = &clusterv1.WorkersStatus{UpgradePlan: plan}
+	}
 	return kept
+}
+
+// workersPlan returns the versions that Cluster API 1.14 and newer plans for the workers of a topology.
+func workersPlan(cluster *clusterv1.Cluster) []clusterv1.StatusUpgradePlanVersion {
+	if cluster.Status.Workers == nil {
+		return nil
+	}
+	return cluster.Status.Workers.UpgradePlan
 }
 
 // trimMachine keeps the applied fields of a control-plane Machine, and the host and the blockers of a worker.

@@ -43,11 +43,39 @@ func TestClusterKeepsFieldsThatAreRead(t *testing.T) {
 	kept.Annotations = map[string]string{
 		clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation: "100", clusterv1.ClusterTopologyUpgradeStepAnnotation: "v1.32.7",
 	}
+	kept.Status.Workers = &clusterv1.WorkersStatus{
+		UpgradePlan: []clusterv1.StatusUpgradePlanVersion{{Version: "v1.32.7"}, {Version: "v1.33.5"}},
+	}
 	whole := burdened(kept)
+	whole.Status.Workers.Versions, whole.Status.Workers.Replicas = []clusterv1.StatusVersion{{Version: "v1.31.2"}}, ptr.To[int32](2)
 	whole.Spec.InfrastructureRef.Name, whole.Spec.ClusterNetwork.ServiceDomain, whole.Status.Phase = "large", "large", "Provisioned"
 	whole.Spec.Topology.ClassRef.Name, whole.Spec.Topology.Workers.MachineDeployments[0].Class = "large", "large"
 	whole.Status.Conditions = []metav1.Condition{machineCondition("Available")}
-	NewWithT(t).Expect(trimCluster(whole)).To(Equal(kept))
+	g := NewWithT(t)
+	g.Expect(trimCluster(whole)).To(Equal(kept))
+	whole.Status.Workers.UpgradePlan, kept.Status.Workers = nil, nil
+	g.Expect(trimCluster(whole)).To(Equal(kept), "no upgrade is planned")
+}
+
+// Cluster API sets the next version of a control plane before it reports the plan.
+func TestPlanOfWorkersTriggersReconcile(t *testing.T) {
+	g := NewWithT(t)
+	passes := func(before, after *clusterv1.WorkersStatus) bool {
+		was, is := newCluster(), newCluster()
+		was.Status.Workers, is.Status.Workers = before, after
+		return ClusterChanges.Update(event.UpdateEvent{ObjectOld: was, ObjectNew: is})
+	}
+	planned := func(versions ...string) *clusterv1.WorkersStatus {
+		status := &clusterv1.WorkersStatus{}
+		for _, version := range versions {
+			status.UpgradePlan = append(status.UpgradePlan, clusterv1.StatusUpgradePlanVersion{Version: version})
+		}
+		return status
+	}
+	g.Expect(passes(nil, planned("v1.32.7", "v1.33.5"))).To(BeTrue())
+	g.Expect(passes(planned("v1.32.7", "v1.33.5"), planned("v1.33.5"))).To(BeTrue())
+	g.Expect(passes(planned("v1.33.5"), planned("v1.33.5"))).To(BeFalse())
+	g.Expect(passes(nil, &clusterv1.WorkersStatus{Replicas: ptr.To[int32](2)})).To(BeFalse(), "no field that is read")
 }
 
 func TestControlPlaneMachineKeepsFieldsThatAreApplied(t *testing.T) {

@@ -22,6 +22,8 @@ import (
 type edit struct {
 	// release and version are those of the spec, end is the version of the topology if that is later.
 	release, version, end string
+	// plan is the next version that Cluster API plans for the workers; "" if it reports no plan.
+	plan string
 	// runs and kubernetes are those of the cluster, upgrading is the release to which it is being upgraded. No connection to
 	// the cluster: runs is "".
 	runs, kubernetes, upgrading string
@@ -40,8 +42,8 @@ type edit struct {
 
 // contained are the Kubernetes versions in the images of releases.
 var contained = map[string]string{
-	"4.16.2": "v1.29.6", "4.17.0": "v1.30.5", "4.18.5": "v1.31.2", "4.19.10": "v1.32.7", "4.20.8": "v1.33.5", "4.22.7": "v1.35.6",
-	"4.22.11": "v1.35.6", "4.23.0": "v1.36.5", "5.0.0": "v1.36.4",
+	"4.16.2": "v1.29.6", "4.17.0": "v1.30.5", "4.18.5": "v1.31.2", "4.19.10": "v1.32.7", "4.19.11": "v1.32.7", "4.20.8": "v1.33.5",
+	"4.22.7": "v1.35.6", "4.22.11": "v1.35.6", "4.23.0": "v1.36.5", "5.0.0": "v1.36.4",
 }
 
 // TestTruthTable has a row for each edit of release and version. What happens before the installation, and the rollouts of
@@ -101,6 +103,25 @@ func TestTruthTable(t *testing.T) {
 		},
 		"the first step of a chain, pools not paused": {
 			release: "4.19.10", version: "v1.32.7", end: "v1.33.5", runs: "4.18.5", kubernetes: "v1.31.2",
+			reason: controlplanev1.TopologySkipsWorkersReason, reported: "v1.31.2", master: "v1.31.2",
+		},
+		"the first step of a chain, planned for the workers, too": {
+			release: "4.19.10", version: "v1.32.7", end: "v1.33.5", runs: "4.18.5", kubernetes: "v1.31.2", plan: "v1.32.7",
+			set: "v1.31.2", machine: "v1.31.2", kubelet: "v1.31.2",
+			requested: true, reason: inProgress, reported: "v1.31.2", master: "v1.31.2",
+		},
+		"the workers follow the first step of a chain": {
+			release: "4.19.10", version: "v1.32.7", end: "v1.33.5", runs: "4.19.10", kubernetes: "v1.32.7", plan: "v1.33.5",
+			set: "v1.32.7", machine: "v1.31.2", kubelet: "v1.32.7", reported: "v1.32.7", master: "v1.32.7", followed: "v1.32.7",
+		},
+		"another release of the first step of a chain, whose version the workers have": {
+			release: "4.19.11", version: "v1.32.7", end: "v1.33.5", runs: "4.19.10", kubernetes: "v1.32.7", plan: "v1.33.5",
+			set: "v1.32.7", machine: "v1.32.7", kubelet: "v1.32.7",
+			requested: true, reason: inProgress, reported: "v1.32.7", master: "v1.32.7",
+		},
+		"the first step of a chain, planned for the control plane only": {
+			release: "4.19.10", version: "v1.32.7", end: "v1.33.5", runs: "4.18.5", kubernetes: "v1.31.2", plan: "v1.33.5",
+			set: "v1.31.2", machine: "v1.31.2", kubelet: "v1.31.2",
 			reason: controlplanev1.TopologySkipsWorkersReason, reported: "v1.31.2", master: "v1.31.2",
 		},
 		"the last release in the first step of a chain": {
@@ -190,7 +211,10 @@ func (e *edit) world() *world {
 	if e.version != "" {
 		w.Cluster = &clusterv1.Cluster{}
 		w.Cluster.Spec.Topology.Version = e.version
-		w.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, 1)
+		w.Cluster.Spec.Topology.Workers.MachineDeployments = []clusterv1.MachineDeploymentTopology{{Name: "w"}}
+		if e.plan != "" {
+			w.Cluster.Status.Workers = &clusterv1.WorkersStatus{UpgradePlan: []clusterv1.StatusUpgradePlanVersion{{Version: e.plan}}}
+		}
 		if e.end != "" {
 			w.Cluster.Spec.Topology.Version = e.end
 		}
@@ -199,7 +223,7 @@ func (e *edit) world() *world {
 		{Kind: "MachineSet", Name: "s", UID: "s", Controller: ptr.To(true)},
 	}}}
 	worker.Spec.Version, worker.Spec.Bootstrap.ConfigRef.Kind, worker.Status.NodeRef.Name = e.machine, workers.ConfigKind, "w0"
-	w.Workers, w.Sets = []*clusterv1.Machine{worker}, map[types.UID]workers.MachineSet{"s": {Version: e.set}}
+	w.Workers, w.Sets = []*clusterv1.Machine{worker}, map[types.UID]workers.MachineSet{"s": {Version: e.set, TopologyName: "w"}}
 	return w
 }
 

@@ -1,6 +1,7 @@
 package versioning_test
 
 import (
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -73,25 +74,41 @@ func TestReportedVersionHasTheMetadataOfTheSpec(t *testing.T) {
 
 func TestTopologySkipsWorkers(t *testing.T) {
 	for situation, tc := range map[string]struct {
-		step, end   string
-		deployments int
-		known       bool
-		unpaused    []string
-		want        bool
+		step, end string
+		// deployments are the versions of the MachineDeployments, plan is what Cluster API reports.
+		deployments, plan []string
+		known             bool
+		unpaused          []string
+		want              bool
 	}{
-		"one minor version":      {"v1.33.5", "v1.33.5", 1, true, []string{"worker"}, false},
-		"several":                {"v1.32.7", "v1.33.5", 1, true, []string{"worker"}, true},
-		"several, pools unknown": {"v1.32.7", "v1.33.5", 1, false, nil, true},
-		"several, paused pools":  {"v1.32.7", "v1.33.5", 1, true, nil, false},
-		"several, no workers":    {"v1.32.7", "v1.33.5", 0, true, nil, false},
-		"another patch":          {"v1.33.4", "v1.33.5", 1, true, []string{"worker"}, false},
-		"no version":             {"", "v1.33.5", 1, true, []string{"worker"}, false},
+		"one minor version":        {"v1.33.5", "v1.33.5", []string{"v1.32.7"}, nil, true, []string{"worker"}, false},
+		"several":                  {"v1.32.7", "v1.33.5", []string{"v1.31.2"}, nil, true, []string{"worker"}, true},
+		"several, pools unknown":   {"v1.32.7", "v1.33.5", []string{"v1.31.2"}, nil, false, nil, true},
+		"several, paused pools":    {"v1.32.7", "v1.33.5", []string{"v1.31.2"}, nil, true, nil, false},
+		"several, no workers":      {"v1.32.7", "v1.33.5", nil, nil, true, []string{"worker"}, false},
+		"another patch":            {"v1.33.4", "v1.33.5", []string{"v1.32.7"}, nil, true, []string{"worker"}, false},
+		"no version":               {"", "v1.33.5", []string{"v1.31.2"}, nil, true, []string{"worker"}, false},
+		"planned for the last one": {"v1.32.7", "v1.33.5", []string{"v1.31.2"}, []string{"v1.33.5"}, true, []string{"worker"}, true},
+		"planned for each": {
+			"v1.32.7", "v1.33.5", []string{"v1.31.2"}, []string{"v1.32.7", "v1.33.5"}, true, []string{"worker"}, false,
+		},
+		"planned for each, pools unknown": {
+			"v1.32.7", "v1.33.5", []string{"v1.31.2"}, []string{"v1.32.7", "v1.33.5"}, false, nil, false,
+		},
+		"planned for another patch": {
+			"v1.32.7", "v1.33.5", []string{"v1.31.2"}, []string{"v1.32.6", "v1.33.5"}, true, []string{"worker"}, true,
+		},
+		"all have the step, another release of it": {
+			"v1.32.7", "v1.33.5", []string{"v1.32.7", "v1.32.7"}, []string{"v1.33.5"}, true, []string{"worker"}, false,
+		},
+		"one has the step": {
+			"v1.32.7", "v1.33.5", []string{"v1.32.7", "v1.31.2"}, []string{"v1.33.5"}, true, []string{"worker"}, true,
+		},
+		"all have the step, Cluster API 1.13": {"v1.32.7", "v1.33.5", []string{"v1.32.7"}, nil, true, []string{"worker"}, false},
 	} {
 		t.Run(situation, func(t *testing.T) {
 			g, f := NewWithT(t), installed(tc.step, "v1.31.2")
-			f.Cluster = &clusterv1.Cluster{}
-			f.Cluster.Spec.Topology.Version = tc.end
-			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, tc.deployments)
+			inTopology(f, tc.end, tc.deployments, tc.plan)
 			f.Workload.PoolsKnown, f.Workload.UnpausedPools = tc.known, tc.unpaused
 			g.Expect(versioning.TopologySkipsWorkers(f)).To(Equal(tc.want))
 			if tc.want {
@@ -101,6 +118,26 @@ func TestTopologySkipsWorkers(t *testing.T) {
 	}
 	withoutCluster := &facts.Facts{ControlPlane: &controlplanev1.OpenshiftAssistedControlPlane{}}
 	NewWithT(t).Expect(versioning.TopologySkipsWorkers(withoutCluster)).To(BeFalse())
+}
+
+// inTopology adds a Cluster with a topology, the versions of its MachineDeployments, and their plan. Another MachineDeployment,
+// outside of the topology, stays at an old version.
+func inTopology(f *facts.Facts, end string, deployments, plan []string) {
+	f.Cluster = &clusterv1.Cluster{}
+	f.Cluster.Spec.Topology.Version = end
+	f.Sets = map[types.UID]workers.MachineSet{"outside": {Version: "v1.30.5"}}
+	for i, version := range deployments {
+		name := fmt.Sprintf("w%d", i)
+		f.Cluster.Spec.Topology.Workers.MachineDeployments = append(f.Cluster.Spec.Topology.Workers.MachineDeployments,
+			clusterv1.MachineDeploymentTopology{Name: name})
+		f.Sets[types.UID(name)] = workers.MachineSet{Version: version, TopologyName: name}
+	}
+	if plan != nil {
+		f.Cluster.Status.Workers = &clusterv1.WorkersStatus{}
+		for _, version := range plan {
+			f.Cluster.Status.Workers.UpgradePlan = append(f.Cluster.Status.Workers.UpgradePlan, clusterv1.StatusUpgradePlanVersion{Version: version})
+		}
+	}
 }
 
 // A pause of pools of workers ends with the last release of the chain, or with the request for it.
@@ -130,6 +167,32 @@ func TestChainEnds(t *testing.T) {
 			f.Cluster.Spec.Topology.Version = tc.end
 			f.Cluster.Spec.Topology.Workers.MachineDeployments = make([]clusterv1.MachineDeploymentTopology, 1)
 			NewWithT(t).Expect(versioning.ChainEnds(f, "v1.33.5")).To(Equal(tc.ends))
+		})
+	}
+}
+
+// A pause begins if the provider sees the first version of a chain before the plan of Cluster API. Cluster API before 1.14
+// reports no plan. Then Cluster API waits for workers before the next version.
+func TestChainEndsWhenWorkersGetEachVersion(t *testing.T) {
+	for situation, tc := range map[string]struct {
+		runs, upgrading    string
+		deployments, plan  []string
+		ends, skipsWorkers bool
+	}{
+		"the plan is not reported yet":       {"v1.31.2", "", []string{"v1.31.2"}, nil, false, true},
+		"the plan lists the first version":   {"v1.31.2", "", []string{"v1.31.2"}, []string{"v1.32.7", "v1.33.5"}, true, false},
+		"the plan lists only the last one":   {"v1.31.2", "", []string{"v1.31.2"}, []string{"v1.33.5"}, false, true},
+		"paused, during the first release":   {"v1.31.2", "4.19.10", []string{"v1.31.2"}, nil, false, true},
+		"paused, after it, not yet followed": {"v1.32.7", "", []string{"v1.31.2"}, nil, false, true},
+		"paused, after it, version set":      {"v1.32.7", "", []string{"v1.32.7"}, nil, true, false},
+	} {
+		t.Run(situation, func(t *testing.T) {
+			g, f := NewWithT(t), installed("v1.32.7", tc.runs)
+			f.Workload.Upgrading, f.Workload.APIServersVersion = tc.upgrading, tc.runs
+			f.Workload.PoolsKnown, f.Workload.UnpausedPools = true, []string{"worker"}
+			inTopology(f, "v1.33.5", tc.deployments, tc.plan)
+			g.Expect(versioning.ChainEnds(f, "v1.33.5")).To(Equal(tc.ends))
+			g.Expect(versioning.TopologySkipsWorkers(f)).To(Equal(tc.skipsWorkers))
 		})
 	}
 }

@@ -91,7 +91,28 @@ func KubernetesVersion(f *facts.Facts) string {
 // TopologySkipsWorkers reports whether the topology of the Cluster upgrades the control plane by several minor versions before
 // its MachineDeployments. It does not count if all MachineConfigPools of workers are known to be paused.
 func TopologySkipsWorkers(f *facts.Facts) bool {
-	return chained(f) && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
+	return skipsWorkers(f) && (!f.Workload.PoolsKnown || len(f.Workload.UnpausedPools) > 0)
+}
+
+// skipsWorkers reports whether MachineDeployments of the topology do not get the version that the control plane gets now.
+func skipsWorkers(f *facts.Facts) bool { return chained(f) && !workersGetStep(f) }
+
+// workersGetStep reports whether the MachineDeployments of the topology get the version that the control plane gets now, or have
+// it. Cluster API 1.14 and newer reports its plan for them in the status of the Cluster, without the versions that all of them
+// have. Older versions of Cluster API report no plan.
+func workersGetStep(f *facts.Facts) bool {
+	step := WantedKubernetes(f)
+	isStep := func(planned clusterv1.StatusUpgradePlanVersion) bool { return planned.Version == step }
+	if status := f.Cluster.Status.Workers; status != nil && slices.ContainsFunc(status.UpgradePlan, isStep) {
+		return true
+	}
+	following := map[string]bool{}
+	for _, set := range f.Sets {
+		following[set.TopologyName] = versions.AtLeast(set.Version, step)
+	}
+	return !slices.ContainsFunc(f.Cluster.Spec.Topology.Workers.MachineDeployments, func(d clusterv1.MachineDeploymentTopology) bool {
+		return !following[d.Name]
+	})
 }
 
 // PausesWorkerPools reports whether the user lets this provider pause the MachineConfigPools of workers.
@@ -100,10 +121,14 @@ func PausesWorkerPools(f *facts.Facts) bool {
 }
 
 // ChainEnds reports whether a pause of pools until a Kubernetes version is over. Either the cluster has completed a release
-// with that version, or no newer release is requested any more.
+// with that version, or no newer release is requested any more. If the MachineDeployments get the present version, Cluster API
+// waits for the kubelets of the workers: the pause is over, too.
 func ChainEnds(f *facts.Facts, until string) bool {
-	if f.Workload.Upgrading != "" {
+	switch {
+	case f.Workload.Upgrading != "":
 		return false
+	case chained(f) && workersGetStep(f):
+		return true
 	}
 	requested := chained(f) || AwaitsRelease(f) || RequiredKubernetes(f) != KubernetesVersion(f)
 	return !requested || versions.AtLeast(KubernetesVersion(f), until)
@@ -209,7 +234,7 @@ func followsPools(f *facts.Facts) bool {
 	before := &f.ControlPlane.Status
 	paused := func(pool workload.Pool) bool { return pool.PausedUntil != "" }
 	return f.Installed() && (before.Upgrade.DistributionVersion != "" || len(before.PoolsBehind) > 0 || len(before.PausedPools) > 0 ||
-		chained(f) || len(LaggingWorkers(f)) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace) ||
+		skipsWorkers(f) || len(LaggingWorkers(f)) > 0 || slices.ContainsFunc(f.Workers, UpdatesInPlace) ||
 		slices.ContainsFunc(f.Workload.Pools, paused))
 }
 

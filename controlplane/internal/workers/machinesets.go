@@ -13,6 +13,8 @@ type MachineSet struct {
 	Version string
 	// RollsOut is true if Cluster API brings the Machines to it, in place or by replacing them.
 	RollsOut bool
+	// TopologyName is the name of their MachineDeployment in the topology of the Cluster; "" outside of a topology.
+	TopologyName string
 }
 
 // MachineSets returns the desired state of MachineSets, by the UID of the set.
@@ -22,6 +24,7 @@ func MachineSets(deployments []clusterv1.MachineDeployment, sets []clusterv1.Mac
 		spec := &deployments[i].Spec
 		of[deployments[i].UID] = MachineSet{
 			Version: spec.Template.Spec.Version, RollsOut: spec.Rollout.Strategy.Type != clusterv1.OnDeleteMachineDeploymentStrategyType,
+			TopologyName: deployments[i].Labels[clusterv1.ClusterTopologyMachineDeploymentNameLabel],
 		}
 	}
 	found := map[types.UID]MachineSet{}

@@ -21,11 +21,13 @@ func TestMachineSetsHaveTheVersionOfTheirMachineDeployment(t *testing.T) {
 		s.Spec.Template.Spec.Version = version
 		return s
 	}
-	deployment := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{UID: "deployment"}}
+	deployment := clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{
+		UID: "deployment", Labels: map[string]string{clusterv1.ClusterTopologyMachineDeploymentNameLabel: "worker"},
+	}}
 	deployment.Spec.Template.Spec.Version = "v1.33.5"
 	NewWithT(t).Expect(MachineSets([]clusterv1.MachineDeployment{deployment}, []clusterv1.MachineSet{
 		set("former", "deployment", "v1.32.7"), set("alone", "", "v1.32.7"), set("uncached", "unknown", ""),
 	})).To(Equal(map[types.UID]MachineSet{
-		"former": {Version: "v1.33.5", RollsOut: true}, "alone": {Version: "v1.32.7"},
+		"former": {Version: "v1.33.5", RollsOut: true, TopologyName: "worker"}, "alone": {Version: "v1.32.7"},
 	}))
 }
