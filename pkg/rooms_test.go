@@ -54,6 +54,7 @@ var (
 		"controlplane/internal/status/rollout",
 		"controlplane/internal/tasks",
 		"controlplane/internal/upgrade",
+		"controlplane/internal/upgradeplan",
 		"controlplane/internal/versioning",
 		"controlplane/internal/workers",
 		"controlplane/internal/workload",

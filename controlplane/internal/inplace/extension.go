@@ -1,6 +1,7 @@
 // Package inplace is a runtime extension of Cluster API (feature gates RuntimeSDK and InPlaceUpdates). It
 // reports which changes of workers need no replacement because OpenShift makes them, and when they are
-// complete. For all other changes Cluster API replaces the Machines of a MachineDeployment.
+// complete. For all other changes Cluster API replaces the Machines of a MachineDeployment. The extension also plans upgrades
+// over several minor versions.
 package inplace
 
 import (

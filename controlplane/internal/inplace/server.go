@@ -37,7 +37,8 @@ type Options struct {
 // AddFlags adds the flags to the set.
 func (o *Options) AddFlags(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.Enabled, "in-place-updates", false,
-		"Serve the runtime extension by which Cluster API (feature gates RuntimeSDK and InPlaceUpdates) updates workers in place.")
+		"Serve the runtime extension by which Cluster API (feature gates RuntimeSDK and InPlaceUpdates) updates workers in place. "+
+			"It also plans upgrades over several minor versions for ClusterClasses that name it.")
 	fs.IntVar(&o.Port, "webhook-port", server.DefaultPort, "Port of the runtime extension.")
 	fs.StringVar(&o.CertDir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs",
 		"Folder with tls.crt and tls.key of the runtime extension.")
@@ -79,6 +80,8 @@ func newServer(options Options, tlsSettings func(*tls.Config), extension *Extens
 	for _, handler := range []server.ExtensionHandler{
 		{Hook: hooksv1.CanUpdateMachineSet, Name: "can-update-machineset", HandlerFunc: extension.CanUpdateMachineSet},
 		{Hook: hooksv1.UpdateMachine, Name: "update-machine", HandlerFunc: extension.UpdateMachine},
+		// ClusterClasses name this handler together with the ExtensionConfig: generate-upgrade-plan.openshift-agent.
+		{Hook: hooksv1.GenerateUpgradePlan, Name: "generate-upgrade-plan", HandlerFunc: extension.GenerateUpgradePlan},
 	} {
 		if err := s.AddExtensionHandler(handler); err != nil {
 			return nil, fmt.Errorf("cannot serve hook %s: %w", handler.Name, err)

@@ -43,7 +43,7 @@ func TestServerWaitsForCertificate(t *testing.T) {
 		error,
 	) {
 		return discover(ctx, core, url)
-	}).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine"))
+	}).WithTimeout(time.Minute).Should(ConsistOf("CanUpdateMachineSet", "UpdateMachine", "GenerateUpgradePlan"))
 	stop()
 	g.Eventually(ended).WithTimeout(time.Minute).Should(Receive(BeNil()))
 }
