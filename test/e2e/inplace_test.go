@@ -60,7 +60,7 @@ func registerExtension(ctx context.Context, namespace string) {
 		err := laboratory.Client().Get(ctx, client.ObjectKeyFromObject(extension), extension)
 		handlers, _, _ := unstructured.NestedSlice(extension.Object, "status", "handlers")
 		return handlers, err
-	}).WithTimeout(soon).Should(HaveLen(2), "Cluster API has discovered the hooks")
+	}).WithTimeout(soon).Should(HaveLen(3), "Cluster API has discovered the hooks")
 }
 
 // workersOf returns the MachineDeployment of a cluster.
