@@ -52,7 +52,8 @@ func TestPlan(t *testing.T) {
 		"complete, and the map was replaced":  {`"4.20.8"`, "v1.33.5", "v1.32.7", "v1.33.5", nil, []string{"v1.33.5"}},
 		"complete":                            {threeMinors, "v1.33.5", "v1.33.5", "v1.33.5", nil, nil},
 		"four minor versions, from an odd release": {
-			fiveMinors, "v1.30.5", "v1.30.5", "v1.34.2", []string{"v1.31.2", "v1.32.7", "v1.33.5", "v1.34.2"},
+			fiveMinors, "v1.30.5", "v1.30.5", "v1.34.2",
+			[]string{"v1.31.2", "v1.32.7", "v1.33.5", "v1.34.2"},
 			[]string{"v1.31.2", "v1.32.7", "v1.33.5", "v1.34.2"},
 		},
 		"no workers":        {threeMinors, "v1.31.2", "", "v1.33.5", []string{"v1.32.7", "v1.33.5"}, nil},
@@ -63,26 +64,31 @@ func TestPlan(t *testing.T) {
 		},
 		"the hash of kubelets before 4.17": {
 			`{"v1.28.9+2f7b992":"4.15.9","v1.29.6+aba1e8d":"4.16.2","v1.30.5":"4.17.3"}`, "v1.28.9+2f7b992", "v1.28.9+2f7b992", "v1.30.5",
-			[]string{"v1.29.6+aba1e8d", "v1.30.5"}, []string{"v1.29.6+aba1e8d", "v1.30.5"},
+			[]string{"v1.29.6+aba1e8d", "v1.30.5"},
+			[]string{"v1.29.6+aba1e8d", "v1.30.5"},
 		},
 		"two releases with the same minor version of Kubernetes": {
-			`{"v1.35.6":"4.22.7","v1.36.1":"4.23.2","v1.36.4":"5.0.3"}`, "v1.35.6", "v1.35.6", "v1.36.4", []string{"v1.36.4"},
+			`{"v1.35.6":"4.22.7","v1.36.1":"4.23.2","v1.36.4":"5.0.3"}`, "v1.35.6", "v1.35.6", "v1.36.4",
+			[]string{"v1.36.4"},
 			[]string{"v1.36.4"},
 		},
 		"a release without a known rule": {
 			`{"v1.37.1":"5.1.3"}`, "v1.36.4", "v1.36.4", "v1.37.1", []string{"v1.37.1"}, []string{"v1.37.1"},
 		},
 		"releases of OKD": {
-			`{"v1.32.7":"4.19.0-okd-scos.5","v1.33.5":"4.20.0-okd-scos.7"}`, "v1.31.2", "v1.31.2", "v1.33.5", []string{"v1.32.7", "v1.33.5"},
+			`{"v1.32.7":"4.19.0-okd-scos.5","v1.33.5":"4.20.0-okd-scos.7"}`, "v1.31.2", "v1.31.2", "v1.33.5",
+			[]string{"v1.32.7", "v1.33.5"},
 			[]string{"v1.32.7", "v1.33.5"},
 		},
 		"objects": {
 			`{"v1.32.7":{"release":"4.19.10","image":"quay.io/x@sha256:1"},"v1.33.5":{"release":"4.20.8"}}`, "v1.31.2", "v1.31.2", "v1.33.5",
-			[]string{"v1.32.7", "v1.33.5"}, []string{"v1.32.7", "v1.33.5"},
+			[]string{"v1.32.7", "v1.33.5"},
+			[]string{"v1.32.7", "v1.33.5"},
 		},
 		"a wrong release that is no step": {
 			`{"v1.31.2":"4.1","v1.32.7":"4.19.10","v1.33.5":"4.20.8","v1.34.2":null}`, "v1.31.2", "v1.31.2", "v1.33.5",
-			[]string{"v1.32.7", "v1.33.5"}, []string{"v1.32.7", "v1.33.5"},
+			[]string{"v1.32.7", "v1.33.5"},
+			[]string{"v1.32.7", "v1.33.5"},
 		},
 	} {
 		t.Run(situation, func(t *testing.T) {
@@ -154,7 +160,8 @@ func TestNoPlan(t *testing.T) {
 		"an invalid end":   {threeMinors, "v1.31.2", "v4.20.8", nil, `spec.topology.version is invalid: "v4.20.8"`},
 		"an invalid start": {threeMinors, "", "v1.33.5", nil, "the control plane has an invalid version"},
 		"an unknown setting": {
-			threeMinors, "v1.31.2", "v1.33.5", map[string]string{"workersUpgrade": "LastStep"},
+			threeMinors, "v1.31.2", "v1.33.5",
+			map[string]string{"workersUpgrade": "LastStep"},
 			`unknown setting or value: workersUpgrade="LastStep". Set`,
 		},
 		"an unknown value": {

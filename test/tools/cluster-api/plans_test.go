@@ -16,7 +16,7 @@ func TestClusterAPIAcceptsUpgradePlans(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // only read
+	defer file.Close()
 	plans, err := csv.NewReader(file).ReadAll()
 	if err != nil {
 		t.Fatal(err)
