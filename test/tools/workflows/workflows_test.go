@@ -260,7 +260,7 @@ func TestIssueFormsAreComplete(t *testing.T) {
 	}
 }
 
-// A bug report has the output of the commands with which troubleshooting begins.
+// A bug report has the output of the commands with which troubleshooting begins, and the archive that it recommends.
 func TestBugFormRequestsStatus(t *testing.T) {
 	g := NewWithT(t)
 	page := file("docs/troubleshooting.md")
@@ -270,6 +270,9 @@ func TestBugFormRequestsStatus(t *testing.T) {
 	for command := range strings.Lines(commands[1]) {
 		g.Expect(bug).To(ContainSubstring(command))
 	}
+	const gather = "`kubectl openshift-agent gather lab --namespace lab`"
+	g.Expect(page).To(ContainSubstring(gather))
+	g.Expect(bug).To(ContainSubstring(gather))
 }
 
 // GitHub shows these files outside of the repository, so their links are absolute.
