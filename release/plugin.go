@@ -25,6 +25,19 @@ const (
 // completion is the script of pluginCompletion.
 const completion = "#!/bin/sh\nexec kubectl openshift-agent __complete \"$@\"\n"
 
+// pluginDescription describes the plugin in krew, with each of its commands.
+const pluginDescription = `Shows the clusters of the OpenShift agent providers of Cluster API:
+
+- status shows clusters as trees, and why names the first cause of a problem with the documented action.
+- wait waits for the end of an installation, an upgrade or a deletion.
+- hosts shows which BareMetalHosts fit the Machines.
+- versions shows the Kubernetes version of an OpenShift release.
+- gather writes an archive without credentials for the analysis of a problem.
+
+The plugin reads the management cluster with your rights, and changes nothing. Only versions --pull-secret reads
+the content of a Secret, the one that you name.
+`
+
 // platform is an operating system with an architecture, by their names in Go and in krew.
 type platform struct{ os, arch string }
 
@@ -112,10 +125,8 @@ func krewManifest(version string, platforms []platform, archives map[string][]by
 			"version":          version,
 			"homepage":         "https://" + modulePath,
 			"shortDescription": "Show what OpenShift clusters wait for",
-			"description": "Shows the clusters of the OpenShift agent providers of Cluster API as trees, names the first cause of a\n" +
-				"problem with the documented action, and waits for the end of an installation, an upgrade or a deletion.\n" +
-				"The plugin reads the management cluster with your rights, and no Secrets. It changes nothing.\n",
-			"platforms": list,
+			"description":      pluginDescription,
+			"platforms":        list,
 		},
 	})
 }

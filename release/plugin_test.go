@@ -13,8 +13,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -94,6 +96,60 @@ func TestManifestForKrew(t *testing.T) {
 		program := map[bool]string{true: "kubectl-openshift_agent.exe", false: "kubectl-openshift_agent"}[system == "windows"]
 		g.Expect(p.Bin).To(Equal(program))
 	}
+}
+
+// command matches a command of the plugin in its sources.
+var command = regexp.MustCompile(`(?m)^\s*Use: +"([a-z]+)[ "]`)
+
+func TestDescriptionForKrewNamesEachCommand(t *testing.T) {
+	g, found := NewWithT(t), 0
+	sources, err := filepath.Glob(filepath.Join(root, "cmd", pluginProgram, "*.go"))
+	g.Expect(err).NotTo(HaveOccurred())
+	for _, source := range sources {
+		content, err := os.ReadFile(source)
+		g.Expect(err).NotTo(HaveOccurred())
+		for _, match := range command.FindAllSubmatch(content, -1) {
+			found++
+			g.Expect(pluginDescription).To(ContainSubstring(string(match[1])))
+		}
+	}
+	g.Expect(found).To(BeNumerically(">=", 6))
+}
+
+// documentedBlock returns the commands of a document that tests run by a name, see test/docs/commands.
+func documentedBlock(t *testing.T, document, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(root, document))
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	match := regexp.MustCompile("(?s)<!-- run as " + name + " by [^\n]*\n```console\n(.*?)```").FindSubmatch(content)
+	NewWithT(t).Expect(match).NotTo(BeNil(), "%s has a block that is run as %s", document, name)
+	return string(match[1])
+}
+
+// Scripts play the plugin, kubectl and curl. kubectl runs a plugin by its name in the PATH. curl prints a file whose path
+// is the requested address.
+func TestPluginIsInstalledAsDocumented(t *testing.T) {
+	const version = "v0.1.0"
+	g, programs, home := NewWithT(t), t.TempDir(), t.TempDir()
+	p := platform{"linux", "amd64"}
+	packed, err := (&release{root: root}).packPlugin(p, []byte("#!/bin/sh\necho plugin \"$@\"\n"))
+	g.Expect(err).NotTo(HaveOccurred())
+	address := strings.TrimPrefix(downloads, "https://") + version + "/" + p.archive(version)
+	g.Expect(os.MkdirAll(filepath.Join(programs, filepath.Dir(address)), 0o755)).To(Succeed())
+	g.Expect(os.WriteFile(filepath.Join(programs, address), packed, 0o600)).To(Succeed())
+	for name, script := range map[string]string{
+		"curl":    `for last; do :; done; cat "` + programs + `/${last#https://}"`,
+		"kubectl": `plugin=$1; shift; exec "kubectl-$(echo "$plugin" | tr - _)" "$@"`,
+	} {
+		g.Expect(os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700)).To(Succeed())
+	}
+	commands := documentedBlock(t, "docs/operations/kubectl-plugin.md", "plugin")
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", commands)
+	cmd.Env = append(os.Environ(), "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+home)
+	out, err := cmd.CombinedOutput()
+	g.Expect(err).NotTo(HaveOccurred(), string(out))
+	g.Expect(string(out)).To(Equal("plugin --version\n"))
+	g.Expect(complete(t, filepath.Join(home, ".local", "bin"))).To(Equal("plugin __complete wait ha --for \n"))
 }
 
 // This test builds the plugin for six platforms. It takes some minutes, and only make nightly runs it.

@@ -127,7 +127,8 @@ func checkFlags(sources, program, command string) error {
 }
 
 var (
-	runBy = regexp.MustCompile(`^run by (\w+) in (\S+)$`)
+	// runBy matches a remark. With a name of the block, the test reads the block from its document and runs it as it is.
+	runBy = regexp.MustCompile(`^run (?:as ([a-z-]+) )?by (\w+) in (\S+)$`)
 	needs = regexp.MustCompile(`^needs (.+)$`)
 	words = regexp.MustCompile(`[a-z-]+`)
 )
@@ -144,7 +145,7 @@ var Lacking = map[string]string{
 // Excused reports whether a remark states a valid reason why a block is not run here. An invalid reason is an error.
 func Excused(root, remark, block string) (bool, error) {
 	if match := runBy.FindStringSubmatch(remark); match != nil {
-		return true, checkRunBy(root, match[1], match[2], block)
+		return true, checkRunBy(root, match[1], match[2], match[3], block)
 	}
 	match := needs.FindStringSubmatch(remark)
 	if match != nil && Lacking[match[1]] == "" {
@@ -157,8 +158,9 @@ func Excused(root, remark, block string) (bool, error) {
 // tools are the programs whose subcommands and flags tests have as arguments.
 var tools = []string{"clusterctl", "helm"}
 
-// checkRunBy searches the tests that a remark names for the subcommands and flags of tools.
-func checkRunBy(root, test, folder, block string) error {
+// checkRunBy searches the tests that a remark names for the name of a block. Without a name it searches them for the
+// subcommands and flags of tools.
+func checkRunBy(root, name, test, folder, block string) error {
 	sources, err := goFiles(filepath.Join(root, folder))
 	if err != nil {
 		return err
@@ -166,6 +168,17 @@ func checkRunBy(root, test, folder, block string) error {
 	if !strings.Contains(sources, "func "+test+"(") {
 		return fmt.Errorf("%s has no %s", folder, test)
 	}
+	if name == "" {
+		return checkTools(sources, folder, block)
+	}
+	if !strings.Contains(sources, `"`+name+`"`) {
+		return fmt.Errorf("%s runs no block %q", folder, name)
+	}
+	return nil
+}
+
+// checkTools searches the sources of tests for the subcommands and flags of tools.
+func checkTools(sources, folder, block string) error {
 	checked := 0
 	for _, command := range Commands(block) {
 		fields := strings.Fields(command)
@@ -187,6 +200,24 @@ func checkRunBy(root, test, folder, block string) error {
 		return fmt.Errorf("it has no command of %[2]s to search for in %[1]s", folder, strings.Join(tools, " or "))
 	}
 	return nil
+}
+
+// Name returns the name by which a test runs the block; empty if it has none.
+func (b Block) Name() string {
+	if match := runBy.FindStringSubmatch(b.Remark); match != nil {
+		return match[1]
+	}
+	return ""
+}
+
+// Named returns the block of a document that a test runs by this name.
+func (d *Document) Named(name string) (Block, error) {
+	for _, block := range d.Blocks("console") {
+		if block.Name() == name {
+			return block, nil
+		}
+	}
+	return Block{}, fmt.Errorf("%s has no block that is run as %s", d.Path, name)
 }
 
 // goFiles are the Go files of a folder, one after the other.
