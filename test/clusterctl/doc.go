@@ -1,6 +1,9 @@
-// Package clusterctl tests the journey of a user who has only a release. clusterctl installs the providers from
-// the folder that `make release` writes, creates clusters of every template, and describes and upgrades them.
-// Finally all objects are deleted.
+// Package clusterctl tests the journey of a user who has only the documents and a release. The user installs the
+// providers and a cluster with the commands of the README, creates clusters of every other template, and describes and
+// upgrades them. The providers are uninstalled and installed again. Finally all objects and the providers are deleted.
+//
+// The files that `make release` writes are on a simulated GitHub, at the addresses of the documents. clusterctl and curl
+// reach it through an HTTP proxy, and trust its certificate authority.
 //
 // Real components are clusterctl, the release, kube-apiserver, etcd, Cluster API core, CAPM3 and our managers.
 // The managers run with the arguments, variables and rights of the Deployments that clusterctl creates. The

@@ -53,7 +53,7 @@ func (f flavor) installed() bool { return f.hosts > 0 && (!f.nightly || os.Geten
 
 // flavors are the released cluster templates, by the suffix of their names.
 var flavors = map[string]flavor{
-	"":              {controlPlanes: "3", workers: "1", hosts: 4},
+	"":              {controlPlanes: "3", workers: "0", hosts: 3},
 	"-compact":      {controlPlanes: "3", workers: "0", hosts: 3, nightly: true},
 	"-sno":          {controlPlanes: "1", workers: "0", hosts: 1},
 	"-disk-image":   {controlPlanes: "3", workers: "1", hosts: 4},
@@ -88,11 +88,15 @@ func TestUserNeedsOnlyRelease(t *testing.T) {
 		do   func()
 	}{
 		{"clusterctl installs the previous release", w.install},
-		{"clusters are created of every template", func() { clusters = w.makeClusters("lab", w.templates(w.before)) }},
-		{"clusterctl describes a cluster", func() { w.describe(clusters["lab"]) }},
+		{"clusters are created of every template", func() { clusters = w.makeClusters(documented, w.templates(w.before)) }},
+		{"the user gets the kubeconfig of a cluster", w.verifyDocumented},
+		{"clusterctl describes a cluster", func() { w.describe(clusters["lab-disk-image"]) }},
 		{"clusterctl upgrades to the new release without effect on hosts", func() { w.upgrade(clusters) }},
 		{"clusters are created of every changed template", func() { w.makeNewClusters(clusters) }},
+		{"clusterctl uninstalls and installs the providers without effect on hosts", func() { w.reinstall(clusters) }},
 		{"clusters are deleted with the new release", func() { w.deleteClusters(clusters) }},
+		{"the rights for hubs on OpenShift are files of the release", func() { w.run(openShiftPage, "rights") }},
+		{"clusterctl uninstalls the providers with their kinds", w.uninstall},
 	} {
 		if !t.Run(step.name, func(inner *testing.T) {
 			outer := w.T
@@ -106,8 +110,7 @@ func TestUserNeedsOnlyRelease(t *testing.T) {
 }
 
 func (w *world) install() {
-	w.clusterctl(nil, "init", "--core", "cluster-api:"+w.core, "--infrastructure", "metal3:"+w.metal3, "--ipam", "metal3:"+w.ipam,
-		"--bootstrap", "openshift-agent:"+w.before, "--control-plane", "openshift-agent:"+w.before, "--wait-providers")
+	w.run(readme, "providers")
 	w.expectRelease(w.before)
 }
 
@@ -146,7 +149,11 @@ func (w *world) makeClusters(prefix string, templates map[string]string) map[str
 			w.expectAccepted(file, name, wanted)
 			continue
 		}
-		clusters[name] = w.makeCluster(file, name, wanted)
+		if name == documented {
+			clusters[name] = w.makeDocumented()
+		} else {
+			clusters[name] = w.makeCluster(file, name, wanted)
+		}
 		g.Expect(clusters[name].Hosts).To(HaveLen(wanted.hosts), file)
 		if len(clusters) == 1 { // one suffices; now, because the smallest is installed before the last one is created
 			w.describeInstallation(clusters[name])
@@ -164,7 +171,7 @@ func (w *world) makeClusters(prefix string, templates map[string]string) map[str
 func (w *world) templates(version string) map[string]string {
 	w.Helper()
 	g := NewWithT(w)
-	files, err := filepath.Glob(filepath.Join(w.repository, controlPlaneLabel, version, "cluster-template*.yaml"))
+	files, err := filepath.Glob(filepath.Join(w.gitHub.release(repository, version), "cluster-template*.yaml"))
 	g.Expect(err).NotTo(HaveOccurred())
 	g.Expect(files).NotTo(BeEmpty())
 	found := map[string]string{}
@@ -314,12 +321,10 @@ func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	w.awaitReconciled() // the previous release has finished its writes
 	boots, objects := w.boots(clusters), w.settledObjects(clusters)
 	w.publish(w.builder, w.after)
-	plan := w.clusterctl(nil, "upgrade", "plan")
-	w.Log(plan)
+	plan := w.run(upgradePage, "upgrade")
 	for _, label := range []string{"bootstrap-openshift-agent", controlPlaneLabel} {
 		g.Expect(plan).To(MatchRegexp(`(?m)^` + label + `\s.*\s` + regexp.QuoteMeta(w.before) + `\s+` + regexp.QuoteMeta(w.after) + `\s*$`))
 	}
-	w.clusterctl(nil, "upgrade", "apply", "--contract", "v1beta2", "--wait-providers")
 	w.expectRelease(w.after)
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
@@ -334,12 +339,12 @@ func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	}
 }
 
-// expectNothingRefused checks that our managers had the rights for all requests of both releases.
+// expectNothingRefused checks that our managers had the rights for all requests since begin.
 func (w *world) expectNothingRefused() {
 	w.Helper()
 	g := NewWithT(w)
 	for _, name := range []string{env.Bootstrap, env.ControlPlane} {
-		requests, err := w.lab.Env.Requests(w.deployments.Process(name).User, time.Time{})
+		requests, err := w.lab.Env.Requests(w.deployments.Process(name).User, w.begin)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(requests).NotTo(BeEmpty())
 		for _, request := range requests {

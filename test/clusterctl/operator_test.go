@@ -26,7 +26,7 @@ func TestManifestsForOperatorAreAccepted(t *testing.T) {
 		lab.Options{Dir: filepath.Join(builder.Root(), "_artifacts", "operator"), NoManagers: true, LeaveSignals: true})
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(l.Stop)
-	w := &world{T: t, builder: builder, lab: l, repository: t.TempDir(), images: map[string]env.Image{}}
+	w := &world{T: t, builder: builder, lab: l, gitHub: startGitHub(t), images: map[string]env.Image{}}
 	w.publish(builder, first)
 	module, err := builder.ModuleDir(t.Context(), filepath.Join("test", "tools", "capi-operator"), "sigs.k8s.io/cluster-api-operator")
 	g.Expect(err).NotTo(HaveOccurred())
@@ -41,12 +41,12 @@ func TestManifestsForOperatorAreAccepted(t *testing.T) {
 		},
 	} {
 		w.applyAll(filepath.Join(module, "config", "crd", "bases", "operator.cluster.x-k8s.io_"+provider.crd+".yaml"), "")
-		release := filepath.Join(w.repository, provider.label, first)
+		release := w.gitHub.release(repository, first)
 		g.Eventually(func(g Gomega) { // until the API server serves the kind
 			applied := &unstructured.Unstructured{}
 			applied.SetAPIVersion("operator.cluster.x-k8s.io/v1alpha2")
 			applied.SetKind(kind)
-			w.apply(g, filepath.Join(release, "cluster-api-operator.yaml"), "")
+			w.apply(g, filepath.Join(release, provider.label+"-cluster-api-operator.yaml"), "")
 			g.Expect(l.Client().Get(t.Context(), client.ObjectKey{Namespace: provider.namespace, Name: "openshift-agent"}, applied)).To(Succeed())
 			version, _, _ := unstructured.NestedString(applied.Object, "spec", "version")
 			g.Expect(version).To(Equal(first))

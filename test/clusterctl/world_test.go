@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/blang/semver/v4"
 	. "github.com/onsi/gomega"
@@ -20,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/cluster-api/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	sigsyaml "sigs.k8s.io/yaml"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/components"
@@ -33,8 +34,10 @@ const first = "v0.1.0"
 // registry is the registry in the image names of our releases, which does not exist.
 const registry = "registry.example.com/openshift-agent"
 
-// controlPlaneLabel is the folder of the control plane provider in a repository, which also has the cluster
-// templates.
+// repository is the repository of our releases on GitHub.
+const repository = "openshift-agent/cluster-api-provider-openshift-agent"
+
+// controlPlaneLabel is the name of the control plane provider with its type.
 const controlPlaneLabel = "control-plane-openshift-agent"
 
 // world is a user with clusterctl and an empty hub.
@@ -43,27 +46,26 @@ type world struct {
 	lab         *lab.Lab
 	builder     *components.Builder
 	deployments *env.Deployments
-	// program is clusterctl, repository the folder with the releases, config the configuration of clusterctl.
-	program, repository, config string
-	images                      map[string]env.Image
+	gitHub      *gitHub
+	// program is clusterctl. folder is the current folder of the user, and env are the variables of the user.
+	program, folder string
+	env             []string
+	images          map[string]env.Image
 	// before and after are the versions of our previous and new release; the new one is of this checkout.
 	before, after string
 	// source is the checkout of the previous release.
-	source    *components.Builder
-	providers []map[string]string
-	// core, metal3 and ipam are the versions of the foreign providers.
-	core, metal3, ipam string
+	source *components.Builder
+	// begin is when the managers got the rights that they have now.
+	begin time.Time
 }
 
 // newWorld writes the releases and starts a hub that runs the installed Deployments.
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	g := NewWithT(t)
-	w := &world{T: t, repository: t.TempDir(), images: map[string]env.Image{}}
+	w := &world{T: t, gitHub: startGitHub(t), images: map[string]env.Image{}}
 	var err error
 	w.builder, err = components.NewBuilder(".", os.Stdout)
-	g.Expect(err).NotTo(HaveOccurred())
-	w.program, err = w.builder.Program(t.Context(), components.Clusterctl)
 	g.Expect(err).NotTo(HaveOccurred())
 	dir := filepath.Join(w.builder.Root(), "_artifacts", "clusterctl")
 	g.Expect(os.RemoveAll(dir)).To(Succeed())
@@ -71,26 +73,12 @@ func newWorld(t *testing.T) *world {
 	g.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(w.lab.Stop)
 	w.applyAll(filepath.Join("testdata", "cert-manager.yaml"), "")
-	w.core = w.publishForeign(components.Core(""), env.Core, "CoreProvider", "cluster-api", "cluster-api/%s/core-components.yaml")
-	w.metal3 = w.publishForeign(components.Metal3, env.Metal3, "InfrastructureProvider", "metal3",
-		"infrastructure-metal3/%s/infrastructure-components.yaml")
-	w.ipam = w.publishAddressManager()
+	w.publishForeign(components.Core(""), env.Core, "kubernetes-sigs/cluster-api", "core-components.yaml")
+	w.publishForeign(components.Metal3, env.Metal3, "metal3-io/cluster-api-provider-metal3", "infrastructure-components.yaml")
+	w.publishAddressManager()
 	w.findBefore()
 	w.publish(w.source, w.before)
-	w.providers = append(w.providers,
-		map[string]string{
-			"name": "openshift-agent", "type": "BootstrapProvider",
-			"url": "file://" + filepath.Join(w.repository, "bootstrap-openshift-agent", w.before, "bootstrap-components.yaml"),
-		},
-		map[string]string{
-			"name": "openshift-agent", "type": "ControlPlaneProvider",
-			"url": "file://" + filepath.Join(w.repository, controlPlaneLabel, w.before, "control-plane-components.yaml"),
-		},
-	)
-	content, err := sigsyaml.Marshal(map[string]any{"providers": w.providers})
-	g.Expect(err).NotTo(HaveOccurred())
-	w.config = filepath.Join(w.repository, "clusterctl.yaml")
-	g.Expect(os.WriteFile(w.config, content, 0o600)).To(Succeed())
+	w.openTerminal()
 	w.build(w.source, w.before)
 	w.build(w.builder, w.after)
 	w.deployments = w.lab.Env.RunDeployments(w.images)
@@ -118,18 +106,15 @@ func (w *world) findBefore() {
 	w.after = "v" + next.FinalizeVersion()
 }
 
-// publish writes the release of a checkout to the repository, like its maintainers.
+// publish publishes the release of a checkout on GitHub, like its maintainers.
 func (w *world) publish(source *components.Builder, version string) {
 	w.Helper()
-	out := filepath.Join(w.TempDir(), "out")
-	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "PLUGINS=false", "OUT="+out)
+	assets := w.gitHub.release(repository, version)
+	cmd := exec.CommandContext(w.Context(), "make", "release", "VERSION="+version, "REGISTRY="+registry, "PLUGINS=false",
+		"OUT="+filepath.Join(w.TempDir(), "out"), "ASSETS="+assets)
 	cmd.Dir = source.Root()
 	written, err := cmd.CombinedOutput()
 	NewWithT(w).Expect(err).NotTo(HaveOccurred(), string(written))
-	// The files at the top of a release, which clusterctl does not read, have the same names in all versions.
-	for _, folder := range []string{"bootstrap-openshift-agent", controlPlaneLabel} {
-		NewWithT(w).Expect(os.CopyFS(filepath.Join(w.repository, folder), os.DirFS(filepath.Join(out, folder)))).To(Succeed())
-	}
 }
 
 // build builds the images of a release of a checkout.
@@ -146,8 +131,8 @@ func (w *world) build(source *components.Builder, version string) {
 	}
 }
 
-// publishForeign writes the release of a foreign provider and returns its version.
-func (w *world) publishForeign(component components.Component, name, kind, provider, file string) string {
+// publishForeign publishes the release of a foreign provider in its repository on GitHub.
+func (w *world) publishForeign(component components.Component, name, repository, file string) {
 	w.Helper()
 	g := NewWithT(w)
 	release, err := w.builder.Release(w.Context(), component)
@@ -155,18 +140,23 @@ func (w *world) publishForeign(component components.Component, name, kind, provi
 	program, err := w.builder.Program(w.Context(), component)
 	g.Expect(err).NotTo(HaveOccurred())
 	w.images[imageOf(w.T, release.Components)] = env.Image{Name: name, Program: program}
-	path := filepath.Join(w.repository, fmt.Sprintf(file, release.Version))
-	g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(path, release.Components, 0o600)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "metadata.yaml"), release.Metadata, 0o600)).To(Succeed())
-	w.providers = append(w.providers, map[string]string{"name": provider, "type": kind, "url": "file://" + path})
-	return release.Version
+	w.writeRelease(w.gitHub.release(repository, release.Version),
+		map[string][]byte{file: release.Components, "metadata.yaml": release.Metadata})
 }
 
-// publishAddressManager writes the release of Metal3's IP address manager and returns its version. CAPM3 does
-// not start without its CRDs, which CAPM3's release does not contain. They are removed from the hub so that
-// clusterctl installs them. No object uses the kinds, so the manager does not run.
-func (w *world) publishAddressManager() string {
+// writeRelease writes the files of a release.
+func (w *world) writeRelease(folder string, files map[string][]byte) {
+	w.Helper()
+	NewWithT(w).Expect(os.MkdirAll(folder, 0o755)).To(Succeed())
+	for name, content := range files {
+		NewWithT(w).Expect(os.WriteFile(filepath.Join(folder, name), content, 0o600)).To(Succeed())
+	}
+}
+
+// publishAddressManager publishes the release of Metal3's IP address manager. CAPM3 does not start without its CRDs,
+// which CAPM3's release does not contain. They are removed from the hub so that clusterctl installs them. No object uses
+// the kinds, so the manager does not run.
+func (w *world) publishAddressManager() {
 	w.Helper()
 	g := NewWithT(w)
 	dir, err := w.builder.ModuleDir(w.Context(), filepath.Join("test", "tools", "ipam"), "github.com/metal3-io/ip-address-manager")
@@ -194,12 +184,8 @@ func (w *world) publishAddressManager() string {
 	content, err := yaml.FromUnstructured(components)
 	g.Expect(err).NotTo(HaveOccurred())
 	_, version, _ := strings.Cut(filepath.Base(dir), "@")
-	path := filepath.Join(w.repository, "ipam-metal3", version, "ipam-components.yaml")
-	g.Expect(os.MkdirAll(filepath.Dir(path), 0o755)).To(Succeed())
-	g.Expect(os.WriteFile(path, content, 0o600)).To(Succeed())
-	g.Expect(os.WriteFile(filepath.Join(filepath.Dir(path), "metadata.yaml"), metadata, 0o600)).To(Succeed())
-	w.providers = append(w.providers, map[string]string{"name": "metal3", "type": "IPAMProvider", "url": "file://" + path})
-	return version
+	w.writeRelease(w.gitHub.release("metal3-io/ip-address-manager", version),
+		map[string][]byte{"ipam-components.yaml": content, "metadata.yaml": metadata})
 }
 
 // imageOf returns the image of the Deployment in the components of a provider.
@@ -240,12 +226,30 @@ func (w *world) apply(g Gomega, file, namespace string) {
 	}
 }
 
-// clusterctl runs clusterctl like a user without network, with variables, and returns its output.
+// openTerminal gives the user an empty folder and home, with kubectl and clusterctl. Servers on the internet are those of
+// the simulated GitHub.
+func (w *world) openTerminal() {
+	w.Helper()
+	programs, home := w.TempDir(), w.TempDir()
+	for name, component := range map[string]components.Component{
+		"kubectl": components.Kubectl, "oc": components.Kubectl,
+		"clusterctl": components.Clusterctl,
+	} {
+		program, err := w.builder.Program(w.Context(), component)
+		NewWithT(w).Expect(err).NotTo(HaveOccurred())
+		NewWithT(w).Expect(os.Symlink(program, filepath.Join(programs, name))).To(Succeed())
+	}
+	w.program, w.folder = filepath.Join(programs, "clusterctl"), w.TempDir()
+	w.env = append(os.Environ(), w.gitHub.env...)
+	w.env = append(w.env, "PATH="+programs+":"+os.Getenv("PATH"), "HOME="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"),
+		"KUBECONFIG="+w.lab.Env.Kubeconfig(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true")
+}
+
+// clusterctl runs clusterctl with additional variables, and returns its output.
 func (w *world) clusterctl(variables map[string]string, args ...string) string {
 	w.Helper()
-	cmd := exec.CommandContext(w.Context(), w.program, append(args, "--config", w.config, "--kubeconfig", w.lab.Env.Kubeconfig())...)
-	cmd.Env = append(os.Environ(), "CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off", "XDG_CONFIG_HOME="+w.TempDir(),
-		"CLUSTER_TOPOLOGY=true")
+	cmd := exec.CommandContext(w.Context(), w.program, args...)
+	cmd.Dir, cmd.Env = w.folder, slices.Clone(w.env)
 	for name, value := range variables {
 		cmd.Env = append(cmd.Env, name+"="+value)
 	}

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 	hiveext "github.com/openshift/assisted-service/api/hiveextension/v1beta1"
 	"golang.org/x/mod/modfile"
+	"golang.org/x/mod/module"
 
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
@@ -174,15 +175,34 @@ func TestTestedComponentVersionsAreDocumented(t *testing.T) {
 		"assisted-service":   {"assisted-service", "github.com/openshift/assisted-service"},
 		"baremetal-operator": {"Bare Metal Operator", "github.com/metal3-io/baremetal-operator"},
 	} {
-		raw, err := os.ReadFile(filepath.Join("../tools", tool, "go.mod"))
-		g.Expect(err).NotTo(HaveOccurred())
-		pins, err := modfile.Parse(tool, raw, nil)
-		g.Expect(err).NotTo(HaveOccurred())
-		i := slices.IndexFunc(pins.Require, func(r *modfile.Require) bool { return r.Mod.Path == tested.module })
-		g.Expect(i).To(BeNumerically(">=", 0), "%s is pinned by %s", tested.module, tool)
 		g.Expect(string(content)).To(MatchRegexp(`(?m)^\| %s \|.*%s\b.*\|$`, regexp.QuoteMeta(tested.part),
-			regexp.QuoteMeta(pins.Require[i].Mod.Version)), tool)
+			regexp.QuoteMeta(pinned(t, tool, tested.module))), tool)
 	}
+}
+
+// TestHubPageInstallsTestedVersions compares the page that builds a hub with the pinned modules of the components.
+func TestHubPageInstallsTestedVersions(t *testing.T) {
+	g := NewWithT(t)
+	page, err := os.ReadFile("../../docs/operations/hub-on-kubernetes.md")
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(page)).To(ContainSubstring("baremetal-operator/config/use-irso?ref=" +
+		pinned(t, "baremetal-operator", "github.com/metal3-io/baremetal-operator") + "'"))
+	revision, err := module.PseudoVersionRev(pinned(t, "assisted-service", "github.com/openshift/assisted-service"))
+	g.Expect(err).NotTo(HaveOccurred())
+	g.Expect(string(page)).To(MatchRegexp(`(?m)^commit=` + revision + `[0-9a-f]{28}$`))
+}
+
+// pinned returns the version of a module that a folder of test/tools pins.
+func pinned(t *testing.T, tool, path string) string {
+	t.Helper()
+	g := NewWithT(t)
+	raw, err := os.ReadFile(filepath.Join("../tools", tool, "go.mod"))
+	g.Expect(err).NotTo(HaveOccurred())
+	pins, err := modfile.Parse(tool, raw, nil)
+	g.Expect(err).NotTo(HaveOccurred())
+	i := slices.IndexFunc(pins.Require, func(r *modfile.Require) bool { return r.Mod.Path == path })
+	g.Expect(i).To(BeNumerically(">=", 0), "%s is pinned by %s", path, tool)
+	return pins.Require[i].Mod.Version
 }
 
 func rows(table string) []string {

@@ -62,6 +62,31 @@ func TestRemarksOnCommandsAreTrue(t *testing.T) {
 	}
 }
 
+// openShiftCommand matches the kubectl of OpenShift at the begin of a command.
+var openShiftCommand = regexp.MustCompile(`(?m)(^|\| )oc `)
+
+// A test runs a named block from one document. It proves the others if they have the same commands.
+func TestBlocksOfOneNameAreEqual(t *testing.T) {
+	g, first := NewWithT(t), map[string]string{}
+	compared := 0
+	for _, d := range read(t) {
+		for _, block := range d.Blocks("console") {
+			name := block.Name()
+			if name == "" {
+				continue
+			}
+			text := openShiftCommand.ReplaceAllString(block.Text, "${1}kubectl ")
+			if first[name] == "" {
+				first[name] = text
+				continue
+			}
+			compared++
+			g.Expect(text).To(Equal(first[name]), "%s:%d: the block that is run as %s", d.Path, block.Line, name)
+		}
+	}
+	g.Expect(compared).To(BeNumerically(">", 5))
+}
+
 // languages are the permitted languages of code blocks: no test runs commands in a block of another language.
 var languages = []string{"console", "text", "yaml", "go", "mermaid"}
 
@@ -105,12 +130,13 @@ func TestMissingNamesAreReported(t *testing.T) {
 		NewWithT(t).Expect(docs.Check(root, right)).To(Succeed(), right)
 	}
 	for remark, wrong := range map[string]string{
-		"run by TestAbsent in test/clusterctl":               "test/clusterctl has no TestAbsent",
-		"run by TestUserNeedsOnlyRelease in test/nothing":    "there is no package ../../test/nothing",
-		"run by TestUserNeedsOnlyRelease in test/clusterctl": "test/clusterctl runs no clusterctl with --absent",
+		"run by TestAbsent in test/clusterctl":                         "test/clusterctl has no TestAbsent",
+		"run by TestUserNeedsOnlyRelease in test/nothing":              "there is no package ../../test/nothing",
+		"run by TestUserNeedsOnlyRelease in test/clusterctl":           "test/clusterctl runs no clusterctl with --absent",
+		"run as absent by TestUserNeedsOnlyRelease in test/clusterctl": `test/clusterctl runs no block "absent"`,
 	} {
-		_, err := docs.Excused(root, remark, "clusterctl init --absent x\n")
-		NewWithT(t).Expect(err).To(MatchError(wrong))
+		_, err := docs.Excused(root, remark, "clusterctl describe --absent x\n")
+		NewWithT(t).Expect(err).To(MatchError(wrong), remark)
 	}
 	_, err := docs.Excused(root, "run by TestUserNeedsOnlyRelease in test/clusterctl", "kubectl get nodes\n")
 	NewWithT(t).Expect(err).To(MatchError(ContainSubstring("no command of clusterctl")))

@@ -110,6 +110,12 @@ func script(commands []string) string {
 	return lines.String()
 }
 
+// generate writes the cluster that the pages about hubs apply. Its values are placeholders, too.
+const generate = `export BASE_DOMAIN=lab.example.com OPENSHIFT_VERSION=4.19.10 MACHINE_NETWORK=192.168.111.0/24
+export API_VIP=192.168.111.5 INGRESS_VIP=192.168.111.6 PULL_SECRET="$(cat pull-secret.json)"
+clusterctl generate cluster lab --from out/control-plane-openshift-agent/v0.1.0/cluster-template.yaml --target-namespace lab \
+  --control-plane-machine-count 3 --worker-machine-count 0 > lab.yaml`
+
 // openTerminal starts a hub with Cluster API and Metal3, and installs what make release writes.
 func openTerminal(t *testing.T) *terminal {
 	t.Helper()
@@ -156,9 +162,7 @@ func openTerminal(t *testing.T) *terminal {
 	release.Dir = builder.Root()
 	out, err = release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
-	// Users download this file of the release.
-	g.Expect(os.Symlink("out/control-plane-openshift-agent/v0.1.0/cluster-template.yaml",
-		filepath.Join(terminal.folder, "cluster-template.yaml"))).To(Succeed())
+	terminal.run(t, generate)
 	for _, provider := range []string{"bootstrap", "control-plane"} {
 		terminal.run(t, fmt.Sprintf("clusterctl generate yaml --from out/%s-openshift-agent/v0.1.0/%s-components.yaml | "+
 			"kubectl apply --server-side -f -", provider, provider))
