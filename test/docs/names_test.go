@@ -45,7 +45,7 @@ var foreignFlags = map[string]string{
 	"--copy-network":                      "coreos-installer",
 	"--custom-resource-state-config-file": "kube-state-metrics", "--custom-resource-state-only": "kube-state-metrics",
 	"--cascade": "kubectl", "--to-directory": "clusterctl", "--from": "clusterctl", "--ipam": "clusterctl",
-	"--flavor": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
+	"--flavor": "clusterctl", "--config": "clusterctl", "--control-plane-machine-count": "clusterctl", "--include-crd": "clusterctl",
 	"--timeout": "kubectl", "--all": "kubectl",
 	"--output": "kubectl plugin", "--since": "kubectl plugin", "--log-bytes": "kubectl plugin",
 	"--assisted-service-ca": "kubectl plugin",
