@@ -2,6 +2,7 @@
 import { slug } from 'github-slugger'
 import { defineConfig } from 'vitepress'
 import { checkDiagrams, diagrams } from './diagrams.mts'
+import { checkHome } from './home.mts'
 import { anchors, links, plainBraces } from './markdown.mts'
 import { repository, root, sections, sidebar } from './navigation.mts'
 import { checkSearch, searchOptions } from './search.mts'
@@ -11,11 +12,13 @@ export default defineConfig({
   description: 'Cluster API providers that install and run OpenShift on bare metal',
   base: process.env.DOCS_BASE ?? '/', // where the site will be found on its server
   srcDir: root,
-  srcExclude: ['!(docs)/*', '!(docs)/*/**'],
+  srcExclude: ['!(docs|site)/*', '!(docs|site)/*/**'],
   outDir: `${root}/site/dist`,
   cacheDir: `${root}/.tools/site-cache`,
-  rewrites: { 'README.md': 'index.md' },
-  buildEnd: async site => { await checkDiagrams(); await checkSearch(site) },
+  rewrites: { 'site/index.md': 'index.md' },
+  // The fields of the API are headings of the fourth level.
+  transformPageData: page => { if (page.filePath === 'docs/reference.md') page.frontmatter.outline = 'deep' },
+  buildEnd: async site => { checkHome(site); await checkDiagrams(); await checkSearch(site) },
   markdown: {
     anchor: { slugify: text => slug(text) }, // the anchors that GitHub gives
     config: markdown => { markdown.use(anchors).use(links).use(plainBraces).use(diagrams) },

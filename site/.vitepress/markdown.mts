@@ -42,7 +42,7 @@ function onSite(target: string, page: string): string {
   const [file, anchor] = target.split('#')
   const absolute = path.resolve(path.dirname(page), file)
   const inRepository = path.relative(root, absolute)
-  if (pages.includes(inRepository)) return target.replace(/README\.md/, 'index.md')
+  if (pages.includes(inRepository)) return target
   if (!existsSync(absolute)) throw new Error(`${path.relative(root, page)} links to ${target}, which does not exist`)
   const kind = statSync(absolute).isDirectory() ? 'tree' : 'blob'
   return `${repository}/${kind}/main/${inRepository}${anchor ? `#${anchor}` : ''}`

@@ -19,7 +19,7 @@ export const sections = (navigation as Section[]).map(({ text, pages, folder }) 
 /** Entries of the sidebar, which have the titles of their pages. */
 export const sidebar = (pages: string[]) => pages.map(page => ({ text: title(page), link: link(page) }))
 
-const link = (page: string) => '/' + page.replace(/^README\.md$/, '').replace(/\.md$/, '')
+const link = (page: string) => '/' + page.replace(/\.md$/, '')
 
 function title(page: string): string {
   if (page === 'README.md') return 'Overview'
