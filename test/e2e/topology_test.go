@@ -85,7 +85,7 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 		waitPending(ctx, cluster, nextMinor)
 		Consistently(ctx, func() []lab.Machine { return state(ctx, cluster).Machines }).WithTimeout(quiet).Should(HaveLen(machines))
 		request(ctx, cluster, kubernetesOf(nextMinor), nextMinor, "stable-4.21")
-		waitMended(ctx, cluster, machines+1)
+		waitRecovered(ctx, cluster, machines+1)
 		expectUpgraded(ctx, cluster, nextMinor)
 		expectReconciled(ctx, cluster, nextMinor)
 	}, NodeTimeout(2*installTimeout))
@@ -101,7 +101,7 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 
 		By("adding a worker meanwhile")
 		scaleWorkers(ctx, cluster, inPlace, 2)
-		waitMended(ctx, cluster, machines+1)
+		waitRecovered(ctx, cluster, machines+1)
 		written = generations(ctx, cluster)
 		cluster.Versions().Recover(hostConfigs)
 		expectUpgraded(ctx, cluster, sameKubernetes)
@@ -140,7 +140,7 @@ var _ = Describe("A topology with workers", Ordered, Label("upgrade", "topology"
 			lost := workersIn(upgraded, inPlace)[0]
 			before.Machines = others(before.Machines, lost)
 			loseWorker(ctx, cluster, lost)
-			waitMended(ctx, cluster, len(upgraded.Machines), lost)
+			waitRecovered(ctx, cluster, len(upgraded.Machines), lost)
 
 			By("setting the release, and then the version, as documented")
 			request(ctx, cluster, kubernetesOf(releaseFirst), outside, "stable-4.22")

@@ -112,7 +112,7 @@ var _ = Describe("The next major version", Label("upgrade", "nightly"), func() {
 		expectUnwiped(ctx, cluster, before)
 
 		Expect(cluster.Scale(ctx, 3)).To(Succeed())
-		waitMended(ctx, cluster, 6)
+		waitRecovered(ctx, cluster, 6)
 		Eventually(ctx, func() ([]string, error) { return nodeReleases(ctx, cluster) }).WithTimeout(soon).Should(And(HaveLen(6), HaveEach(major)))
 		expectFollowed(ctx, cluster, major, major)
 		expectUpToDate(ctx, cluster, 3)
