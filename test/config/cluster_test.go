@@ -44,6 +44,7 @@ func TestOnManagementCluster(t *testing.T) {
 
 	t.Run("a manager of one namespace has there the rights that others have in all", func(t *testing.T) { checkRoles(ctx, t, e) })
 	t.Run("the capacity for the cluster autoscaler", func(t *testing.T) { checkCapacity(ctx, t, e) })
+	t.Run("the rights of users", func(t *testing.T) { checkUsers(ctx, t, e) })
 	t.Run("these rights suffice", func(t *testing.T) { checkManagers(ctx, t, e, begin) })
 	t.Run("the rights for other infrastructure providers are added", func(t *testing.T) { checkOtherInfrastructure(ctx, t, e) })
 	t.Run("objects rendered from a ClusterInstance", func(t *testing.T) { checkSiteconfig(ctx, t, e) })

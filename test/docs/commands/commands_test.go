@@ -125,16 +125,12 @@ func openTerminal(t *testing.T) *terminal {
 	programs := t.TempDir()
 	for name, component := range map[string]components.Component{
 		"kubectl": components.Kubectl, "oc": components.Kubectl,
-		"clusterctl": components.Clusterctl,
+		"clusterctl": components.Clusterctl, "kubectl-openshift_agent": components.Plugin,
 	} {
 		program, err := builder.Program(t.Context(), component)
 		g.Expect(err).NotTo(HaveOccurred())
 		g.Expect(os.Symlink(program, filepath.Join(programs, name))).To(Succeed())
 	}
-	plugin := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(programs, "kubectl-openshift_agent"), ".")
-	plugin.Dir = filepath.Join(builder.Root(), "cmd", "kubectl-openshift_agent")
-	out, err := plugin.CombinedOutput()
-	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	hub, err := env.Start(t.Context(), env.Options{
 		Dir: filepath.Join(builder.Root(), "_artifacts", "docs"), Out: os.Stdout, LeaveSignals: true,
 		Bootstrap: env.ManagerOptions{Disabled: true}, ControlPlane: env.ManagerOptions{Disabled: true},
@@ -160,7 +156,7 @@ func openTerminal(t *testing.T) *terminal {
 	release := exec.CommandContext(t.Context(), "make", "release", "VERSION=v0.1.0",
 		"REGISTRY=registry.example.com/openshift-agent", "PLUGINS=false", "OUT="+filepath.Join(terminal.folder, "out"))
 	release.Dir = builder.Root()
-	out, err = release.CombinedOutput()
+	out, err := release.CombinedOutput()
 	g.Expect(err).NotTo(HaveOccurred(), string(out))
 	terminal.run(t, generate)
 	for _, provider := range []string{"bootstrap", "control-plane"} {

@@ -1,6 +1,9 @@
 package components
 
-import "cmp"
+import (
+	"cmp"
+	"path/filepath"
+)
 
 // DefaultCoreTools is the folder of test/tools with the default version of Cluster API core.
 const DefaultCoreTools = "cluster-api"
@@ -129,6 +132,11 @@ func Floor() Component {
 	return Component{binary: "floor", own: "test", pkg: "./measure/floor", cost: 60, family: kubernetesFamily}
 }
 
+// Plugin is the kubectl plugin of this repository.
+var Plugin = Component{
+	binary: "kubectl-openshift_agent", own: filepath.Join("cmd", "kubectl-openshift_agent"), pkg: ".", cost: 25, family: kubernetesFamily,
+}
+
 // own returns a manager of this repository.
 func own(name string, cost int) Component {
 	return Component{binary: name, pkg: "./" + name, cost: cost, family: kubernetesFamily}
@@ -136,5 +144,5 @@ func own(name string, cost int) Component {
 
 // All returns all components that tests may start; coreTools as for [Core].
 func All(coreTools string) []Component {
-	return append(Base(), Core(coreTools), Metal3, BareMetal, Clusterctl, Kubectl, Helm, AssistedService, AssistedAdmission)
+	return append(Base(), Core(coreTools), Metal3, BareMetal, Clusterctl, Kubectl, Helm, Plugin, AssistedService, AssistedAdmission)
 }
