@@ -200,6 +200,43 @@ func TestWaitEndsWithAFailure(t *testing.T) {
 	w.Expect(w.out.String()).To(BeEmpty())
 }
 
+func TestWaitEndsWithAFailingUpgrade(t *testing.T) {
+	reads := atomic.Int32{}
+	w := newWorld(t, interceptor.Funcs{
+		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, is := object.(*clusterv1.Cluster); is {
+				reads.Add(1)
+			}
+			return api.Get(ctx, key, object, options...)
+		},
+	})
+	failing := metav1.Condition{
+		Type: controlplanev1.RollingOutCondition, Status: "True", Reason: controlplanev1.UpgradeFailingReason,
+		Message: "upgrading to 4.20.8; failing: etcd is degraded",
+	}
+	rolling := failing
+	rolling.Reason = clusterv1.RollingOutReason
+	w.report(installed, available, failing)
+	code := make(chan int)
+	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=upgraded", "--timeout=5h") }()
+	// next lets a time pass until the command has evaluated the current state: a read that runs may have begun before.
+	next := func(after time.Duration) {
+		before := reads.Load()
+		w.Eventually(func() int32 { w.clock.Step(after); return reads.Load() }).Should(BeNumerically(">", before+1))
+	}
+	next(interval)
+	w.report(installed, available, rolling) // the operator recovers
+	next(interval)
+	next(failingTime)
+	w.report(installed, available, failing)
+	next(interval)
+	w.Expect(code).NotTo(Receive(), "a failure of seconds")
+	w.Eventually(func() chan int { w.clock.Step(time.Minute); return code }).Should(Receive(Equal(exitAttention)))
+	w.Expect(w.err.String()).To(ContainSubstring(
+		"Cluster lab/ha is Blocked: UpgradeFailing\n  upgrading to 4.20.8; failing: etcd is degraded\n"))
+	w.Expect(w.err.String()).To(ContainSubstring("docs/conditions.md#UpgradeFailing"))
+}
+
 func TestWaitEndsAtItsTimeout(t *testing.T) {
 	w := newWorld(t, interceptor.Funcs{})
 	w.Expect(w.run(t.Context(), "wait", "ha", "--for=installed", "--timeout=10ms")).To(Equal(exitProgressing), "no problem, and not installed")

@@ -66,7 +66,13 @@ type waiter struct {
 	last   *snapshot.Cluster
 	failed error
 	shown  string
+	// failingSince is when the cluster was first seen to report a failure of its upgrade, without an interruption since.
+	failingSince time.Time
 }
+
+// failingTime is how long a cluster may report a failure of its upgrade before the wait ends. An operator that restarts
+// during an upgrade is degraded for minutes.
+const failingTime = 10 * time.Minute
 
 // wait polls the cluster until it reaches the goal, fails, or the context ends.
 func (w *waiter) wait(ctx context.Context, limit time.Duration) error {
@@ -111,6 +117,9 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 		return true, w.explain(cause, exitCodeError(exitAttention))
 	case judge.Pending:
 	}
+	if failing := w.failing(c); failing != nil {
+		return true, w.explain(failing, exitCodeError(exitAttention))
+	}
 	if cause.State == judge.Unknown && !c.MayBeReadLater() {
 		return true, w.explain(cause, exitCodeError(exitError))
 	}
@@ -119,6 +128,20 @@ func (w *waiter) step(ctx context.Context) (bool, error) {
 		w.log("%s %s", w.clock.Now().Format(time.TimeOnly), text)
 	}
 	return false, nil
+}
+
+// failing returns the failure of an upgrade that the cluster has reported for failingTime.
+func (w *waiter) failing(c *snapshot.Cluster) *judge.Cause {
+	cause := judge.FailingUpgrade(c)
+	switch {
+	case w.goal != judge.Upgraded || cause == nil:
+		w.failingSince = time.Time{}
+	case w.failingSince.IsZero():
+		w.failingSince = w.clock.Now()
+	case w.clock.Since(w.failingSince) >= failingTime:
+		return cause
+	}
+	return nil
 }
 
 func (w *waiter) reached() error {

@@ -96,10 +96,28 @@ func towardUpgraded(c *snapshot.Cluster, cause *Cause) (Progress, *Cause) {
 		meta.IsStatusConditionFalse(cp.Status.Conditions, controlplanev1.RollingOutCondition):
 		return Reached, cause
 	case Unmet(upToDate) && slices.Contains(refusals, upToDate.Reason):
-		j := judgment{now: c.Time}
-		object := Object{Kind: snapshot.KindControlPlane, Namespace: cp.Namespace, Name: cp.Name}
-		j.condition(object, upToDate, upToDate.LastTransitionTime)
-		return NeverReached, &j.causes[0]
+		return NeverReached, ofControlPlane(c, upToDate)
 	}
 	return Pending, cause
+}
+
+// FailingUpgrade returns the failure that the cluster reports during an upgrade. It is nil if the cluster reports none. The
+// cluster retries, so that a failure may end without an action.
+func FailingUpgrade(c *snapshot.Cluster) *Cause {
+	if c.ControlPlane == nil {
+		return nil
+	}
+	rollingOut := meta.FindStatusCondition(c.ControlPlane.Status.Conditions, controlplanev1.RollingOutCondition)
+	if rollingOut == nil || rollingOut.Reason != controlplanev1.UpgradeFailingReason {
+		return nil
+	}
+	return ofControlPlane(c, rollingOut)
+}
+
+// ofControlPlane returns the cause that a condition of the control plane reports.
+func ofControlPlane(c *snapshot.Cluster, condition *metav1.Condition) *Cause {
+	j := judgment{now: c.Time}
+	object := Object{Kind: snapshot.KindControlPlane, Namespace: c.ControlPlane.Namespace, Name: c.ControlPlane.Name}
+	j.condition(object, condition, condition.LastTransitionTime)
+	return &j.causes[0]
 }
