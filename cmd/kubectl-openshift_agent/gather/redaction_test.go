@@ -23,11 +23,13 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
 )
 
-// filled are all kinds whose types this module has, by apiVersion. Every string of them is filled.
+// filled are all kinds whose types this module has, by apiVersion. Every string of them is filled. All other kinds that are
+// read get the fields of anyObject.
 var filled = map[string][]any{
 	"cluster.x-k8s.io/v1beta2": {
 		&clusterv1.Cluster{}, &clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{},
@@ -45,18 +47,21 @@ var filled = map[string][]any{
 	"extensions.hive.openshift.io/v1beta1": {&hiveext.AgentClusterInstall{}},
 	"agent-install.openshift.io/v1beta1":   {&aiv1beta1.InfraEnv{}, &aiv1beta1.Agent{}, &aiv1beta1.NMStateConfig{}},
 	"v1":                                   {&corev1.Event{}, &corev1.Pod{}},
-	// The specs of these kinds have any fields.
-	"infrastructure.cluster.x-k8s.io/v1beta1": {&anyObject{Kind: "Metal3Machine"}, &anyObject{Kind: "Metal3DataTemplate"}},
 }
 
-// anyObject is an object of a kind without a type here. Its fields are those of Metal3 and NMState that have credentials.
+// anyObject is an object of a kind without a type here. Its fields are those of Metal3, IPAM, NMState and Cluster API that
+// may have credentials, in a spec, in a status, and in a list.
 type anyObject struct {
-	Kind string `json:"-"`
-	Spec struct {
-		URL, Checksum, Note, Password, Psk, Token string
-		UserData, NetworkData                     struct{ Name, Content, Value string }
-		Config                                    map[string]struct{ Identity, Text, PrivateKeyPassword, Password, Psk string }
-	} `json:"spec"`
+	Spec   anyFields `json:"spec"`
+	Status anyFields `json:"status"`
+}
+
+type anyFields struct {
+	URL, Checksum, Note, Password, Psk, Token string
+	UserData, NetworkData                     struct{ Name, Content, Value string }
+	Config                                    map[string]struct{ Identity, Text, PrivateKeyPassword, Password, Psk string }
+	Conditions, Resources, Items              []struct{ Type, Reason, Message, Error, Description string }
+	Settings                                  map[string]string
 }
 
 // secretFields are the names of fields that consist of a credential, as the API of each project documents them.
@@ -75,7 +80,8 @@ func (p *planter) marker() string {
 func (p *planter) text() string {
 	m := p.marker()
 	return "see https://root:" + m + "@host1/images/" + m + "?api_key=" + m + "&a=b with Authorization: Bearer " + m + "aaaa, password=" + m +
-		` {"auths":{"quay.io":{"auth":"` + m + `"}},"token":"` + m + `"} {\"password\":\"` + m + `\"} ` +
+		` {"auths":{"quay.io":{"auth":"` + m + `"}},"token":"` + m + `"} {\"password\":\"` + m + `\"} {\u0022token\u0022:\u0022` + m +
+		`\u0022} the password of root is ` + m + ` htpasswd -b users admin ` + m + `; ` +
 		"eyJhbGciOiJFUzI1NiJ9." + m + ".c2ln data:text/plain;base64," + m + " ipmitool -P " + m + " sha256~" + m + "aaaaaaaa " +
 		base64.StdEncoding.EncodeToString([]byte("-----BEGIN PRIVATE KEY-----"))[:14] + m +
 		"\n    client-key-data: " + m + "\n-----BEGIN RSA PRIVATE KEY-----\n" + m + "\n-----END RSA PRIVATE KEY-----\n"
@@ -143,35 +149,52 @@ func (p *planter) plant(name string, value any) any {
 	return value
 }
 
+// plant adds an object of a kind whose strings are credentials, or texts with credentials.
+func (h *hub) plant(t *testing.T, p *planter, version, kind string, object any) {
+	t.Helper()
+	fill(reflect.ValueOf(object).Elem())
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	NewWithT(t).Expect(err).NotTo(HaveOccurred())
+	p.plant("", content)
+	content["apiVersion"], content["kind"] = version, kind
+	content["metadata"] = map[string]any{
+		"namespace": "lab", "name": "planted", "labels": map[string]any{"cluster.x-k8s.io/cluster-name": "ha"},
+		"annotations": map[string]any{
+			"kubectl.kubernetes.io/last-applied-configuration": p.marker(), "note": p.text(),
+			"bmac.agent-install.openshift.io/ignition-config-overrides": p.marker(),
+			"agent-install.openshift.io/install-config-overrides":       `{"fencing":{"credentials":[{"password":"` + p.marker() + `"}]}}`,
+		},
+	}
+	switch kind {
+	case snapshot.KindCluster: // another cluster would be left out
+		content["metadata"].(map[string]any)["name"] = "ha"
+		content["spec"].(map[string]any)["controlPlaneRef"] = map[string]any{
+			"apiGroup": controlplanev1.GroupVersion.Group, "kind": snapshot.KindControlPlane, "name": "planted",
+		}
+		h.objects[kind] = nil
+	case kindInstall: // so that the ClusterImageSet is read
+		spec := content["spec"].(map[string]any)
+		spec["imageSetRef"] = map[string]any{"name": "planted"}
+	}
+	h.objects[kind] = append(h.objects[kind], content)
+}
+
 // TestNoCredentialReachesTheArchive plants credentials in every string of every kind, in logs, events and host logs.
 func TestNoCredentialReachesTheArchive(t *testing.T) {
 	g, h, p := NewWithT(t), newHub(t), &planter{}
-	h.add(t, strings.ReplaceAll(secret, "planted", p.marker()))
-	kinds := 0
+	for _, kind := range []string{kindSecret, "ConfigMap"} {
+		h.add(t, strings.ReplaceAll(strings.ReplaceAll(secret, "planted", p.marker()), "kind: Secret", "kind: "+kind))
+	}
 	for version, objects := range filled {
 		for _, object := range objects {
-			kind := reflect.TypeOf(object).Elem().Name()
-			if untyped, is := object.(*anyObject); is {
-				kind = untyped.Kind
-			}
-			fill(reflect.ValueOf(object).Elem())
-			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-			g.Expect(err).NotTo(HaveOccurred())
-			p.plant("", content)
-			content["apiVersion"], content["kind"] = version, kind
-			content["metadata"] = map[string]any{
-				"namespace": "lab", "name": "planted", "labels": map[string]any{"cluster.x-k8s.io/cluster-name": "ha"},
-				"annotations": map[string]any{
-					"kubectl.kubernetes.io/last-applied-configuration": p.marker(), "note": p.text(),
-					"bmac.agent-install.openshift.io/ignition-config-overrides": p.marker(),
-					"agent-install.openshift.io/install-config-overrides":       `{"fencing":{"credentials":[{"password":"` + p.marker() + `"}]}}`,
-				},
-			}
-			h.objects[kind] = append(h.objects[kind], content)
-			kinds++
+			h.plant(t, p, version, reflect.TypeOf(object).Elem().Name(), object)
 		}
 	}
-	g.Expect(kinds).To(BeNumerically(">=", 25))
+	for _, k := range kinds() {
+		if !k.metadataOnly && len(h.objects[k.name]) == 0 {
+			h.plant(t, p, k.group+"/"+k.versions[0], k.name, &anyObject{})
+		}
+	}
 	g.Expect(p.count).To(BeNumerically(">", 1000), "strings that were filled")
 	log := strings.Join([]string{p.text(), p.text(), p.text()}, "")
 	h.log = func(context.Context, string, string, *corev1.PodLogOptions) (io.ReadCloser, error) {
@@ -190,7 +213,19 @@ func TestNoCredentialReachesTheArchive(t *testing.T) {
 	o.LogBytes = 1 << 20
 	_, err := Write(t.Context(), s, o)
 	g.Expect(err).NotTo(HaveOccurred())
-	for name, content := range contentOf(t, o.Output) {
+	files := contentOf(t, o.Output)
+	for _, k := range kinds() {
+		file := "objects/" + k.title() + "/planted.yaml"
+		if k.name == snapshot.KindCluster {
+			file = "objects/" + k.title() + "/ha.yaml"
+		}
+		if k.name == kindEvent || k.metadataOnly { // in one file each
+			file = "objects/" + k.title() + "s.yaml"
+		}
+		g.Expect(files).To(HaveKey(file), "every kind")
+		g.Expect(files[file]).To(Or(ContainSubstring("[redacted]"), ContainSubstring("data")), file)
+	}
+	for name, content := range files {
 		g.Expect(name).NotTo(ContainSubstring("Planted"))
 		if at := strings.Index(content, "Planted"); at >= 0 {
 			t.Errorf("%s contains a credential: %q", name, content[max(0, at-120):min(len(content), at+40)])

@@ -41,6 +41,7 @@ func redactFlags(line string) string {
 	}
 	var out strings.Builder
 	done := 0
+	logins := loginsIn(line)
 	for at := 0; at < len(line); {
 		found := flag.FindStringSubmatchIndex(line[at:])
 		if found == nil {
@@ -48,7 +49,7 @@ func redactFlags(line string) string {
 		}
 		name, start := line[at+found[2]:at+found[3]], at+found[1]
 		isUser := slices.Contains(userFlags, name)
-		secret := isSecretFlag(name, line[:at+found[2]])
+		secret := logins.precede(at+found[2]) && name == "-p" || name != "-p" && isSecretFlag(name, "")
 		at += found[3]
 		if !secret && !isUser || strings.HasPrefix(line[start:], "-") {
 			continue
@@ -62,6 +63,26 @@ func redactFlags(line string) string {
 		done, at = v.end, v.end
 	}
 	return out.String() + line[done:]
+}
+
+// commands are the positions of commands in a line.
+type commands struct{ found [][]int }
+
+// loginsIn returns the commands of a line whose option -p is a password.
+func loginsIn(line string) *commands {
+	if !strings.Contains(line, "-p") {
+		return &commands{}
+	}
+	return &commands{found: login.FindAllStringIndex(line, -1)}
+}
+
+// precede reports whether one of the commands precedes an option. The options must be in their order: a search for each of
+// many options would take long.
+func (c *commands) precede(at int) bool {
+	for len(c.found) > 1 && c.found[1][1] <= at {
+		c.found = c.found[1:]
+	}
+	return len(c.found) > 0 && c.found[0][1] <= at && at-c.found[0][0] <= maxCommand
 }
 
 // hasFlag reports whether a line may have an option, much faster than the pattern.

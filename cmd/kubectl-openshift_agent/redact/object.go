@@ -155,8 +155,9 @@ func (r *Redactor) list(name string, items []any, secret bool, depth int) {
 	for i := range items {
 		argument, _ := items[i].(string)
 		isUser := slices.Contains(userFlags, previous) && strings.Contains(argument, ":")
-		follows := argument != "" && !strings.HasPrefix(argument, "-") && isSecretFlag(previous, command)
-		items[i] = r.value(name, items[i], secret || isUser || strings.HasPrefix(previous, "-") && follows, depth-1)
+		isValue := argument != "" && !strings.HasPrefix(argument, "-")
+		follows := isValue && strings.HasPrefix(previous, "-") && isSecretFlag(previous, command)
+		items[i] = r.value(name, items[i], secret || isUser || follows || isValue && htpasswd.MatchString(command), depth-1)
 		command += " " + argument
 		command, previous = command[max(0, len(command)-maxCommand):], argument
 	}

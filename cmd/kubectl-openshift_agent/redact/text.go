@@ -36,11 +36,6 @@ func (r *Redactor) learn(value string) {
 
 // Patterns of credentials in a text. pkg/assisted has those of URLs and tokens, and fields.go finds names with values.
 var (
-	// keyBlock is a private key, up to the end of the text if its end was cut off. Line breaks may be escaped.
-	keyBlock = regexp.MustCompile(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----|\z)`)
-	// keyEnd is the rest of a private key whose start was cut off. Each line of a log may start with its time.
-	keyEnd = regexp.MustCompile(
-		`(?:(?:[A-Za-z0-9+/=]|\d{4}-\d\d-\d\dT[\d:.]+)*(?:\\+[rn]|\s)+)*-----END [A-Z0-9 ]*PRIVATE KEY( BLOCK)?-----`)
 	// encoded is the base64 of PEM, of a kubeconfig ("apiVersion:" or "{"), of a pull secret, of an ignition or of gzip.
 	encoded = regexp.MustCompile(
 		`\b(LS0tLS1CRUdJTi|YXBpVmVyc2lvb|eyJhdXRocyI|eyJpZ25pdGlvbiI|eyJhcGlWZXJzaW9uI|eyJraW5kI|H4sI)[A-Za-z0-9+/_=\\-]*`)
@@ -84,6 +79,8 @@ var rules = []rule{
 	{[]string{"$"}, replace(passwordHash, Removed)},
 	{[]string{"chpasswd", "-stdin"}, replace(input, "${1}${3} "+Removed+" ${2}")},
 	{[]string{"curl"}, replace(joined, "${1}"+Removed)},
+	{[]string{"htpasswd"}, redactHtpasswd},
+	{[]string{" is", " was", " are", " were", " to", "with", "using"}, redactStated},
 	{[]string{"[]byte", "[]uint8"}, replace(goBytes, Removed)},
 	{[]string{"-"}, redactFlags},
 	{[]string{"@"}, func(line string) string { return userinfo.ReplaceAllStringFunc(line, redactUserinfo) }},
@@ -101,12 +98,10 @@ func (r *Redactor) Text(text string) string {
 
 // patterns removes all credentials that are recognized without learned values.
 func patterns(text string) string {
-	if strings.Contains(text, "PRIVATE KEY") {
-		text = keyBlock.ReplaceAllString(text, Removed)
+	if strings.Contains(text, `\u00`) {
+		text = unescape(text)
 	}
-	if strings.Contains(text, "PRIVATE KEY") {
-		text = keyEnd.ReplaceAllString(text, Removed)
-	}
+	text = redactKeys(text)
 	var out strings.Builder
 	out.Grow(len(text))
 	flagBefore := false
