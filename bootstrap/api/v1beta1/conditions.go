@@ -37,6 +37,14 @@ const (
 	DeletingCondition = "Deleting"
 )
 
+// HostStages returns the conditions that a host passes one after the other. Each is the blocker of those behind it.
+func HostStages() []string {
+	return []string{
+		DiscoveryImageReadyCondition, DataSecretAvailableCondition, HostIdentifiedCondition, HostBoundCondition, HostApprovedCondition,
+		HostInstalledCondition,
+	}
+}
+
 // Reasons of the conditions above.
 const (
 	WaitingForClusterInfrastructureReason = "WaitingForClusterInfrastructure"

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 )
 
 // TestEveryReasonIsDeferrableOrUrgent keeps the table complete: a new reason is decided on, and a new condition is reported in its order.
@@ -34,6 +36,15 @@ func TestEveryReasonIsDeferrableOrUrgent(t *testing.T) {
 		}
 	}
 	g.Expect(found).NotTo(BeZero(), "there are reasons")
+}
+
+// The kubectl plugin reads the stages from the API types, which cannot depend on this table.
+func TestStagesAreThoseOfTheAPI(t *testing.T) {
+	var conditions []string
+	for _, stage := range stages {
+		conditions = append(conditions, stage.condition)
+	}
+	NewWithT(t).Expect(bootstrapv1.HostStages()).To(Equal(conditions), "in their order")
 }
 
 func TestStageIsPassedWithAReasonOfItsOwn(t *testing.T) {

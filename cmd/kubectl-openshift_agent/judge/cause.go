@@ -342,12 +342,6 @@ func (j *judgment) deleting(object Object, deleted *metav1.Time, conditions []me
 	}
 }
 
-// hostStages are the conditions that a host passes.
-var hostStages = []string{
-	bootstrapv1.DiscoveryImageReadyCondition, bootstrapv1.DataSecretAvailableCondition, bootstrapv1.HostIdentifiedCondition,
-	bootstrapv1.HostBoundCondition, bootstrapv1.HostApprovedCondition, bootstrapv1.HostInstalledCondition,
-}
-
 // machine adds the causes that a Machine and its config report.
 func (j *judgment) machine(m *snapshot.Machine) {
 	object := Object{Kind: snapshot.KindMachine, Namespace: m.Namespace, Name: m.Name}
@@ -414,7 +408,7 @@ func Stage(config *bootstrapv1.OpenshiftAssistedConfig) *metav1.Condition {
 		ready.Reason == bootstrapv1.InternalErrorReason {
 		return ready
 	}
-	for _, kind := range hostStages {
+	for _, kind := range bootstrapv1.HostStages() {
 		if c := meta.FindStatusCondition(config.Status.Conditions, kind); Unmet(c) {
 			return c
 		}
@@ -427,7 +421,7 @@ func StageStart(config *bootstrapv1.OpenshiftAssistedConfig, stage *metav1.Condi
 	if start := config.Status.InstallationStageStartTime; start != nil && stage.Reason == bootstrapv1.HostInstallingReason {
 		return *start
 	}
-	return stepStart(config.CreationTimestamp, config.Status.Conditions, hostStages, stage)
+	return stepStart(config.CreationTimestamp, config.Status.Conditions, bootstrapv1.HostStages(), stage)
 }
 
 // node adds the causes that Cluster API and the control plane provider report of a Machine.

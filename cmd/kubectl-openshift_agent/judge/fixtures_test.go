@@ -64,7 +64,7 @@ func machine(name string) snapshot.Machine {
 	m.Status.NodeRef.Name = name
 	m.Status.Conditions = []metav1.Condition{cond(clusterv1.MachineNodeHealthyCondition, metav1.ConditionTrue, "NodeHealthy")}
 	config := &bootstrapv1.OpenshiftAssistedConfig{ObjectMeta: named(name)}
-	for _, stage := range hostStages {
+	for _, stage := range bootstrapv1.HostStages() {
 		config.Status.Conditions = append(config.Status.Conditions, condAgo(90*time.Minute, stage, metav1.ConditionTrue, stage))
 	}
 	return snapshot.Machine{Machine: m, Config: config}

@@ -4,7 +4,6 @@ import (
 	_ "embed" // the template
 	"fmt"
 	"html/template"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -53,7 +52,7 @@ func (v *view) Classes() []string {
 // Legend returns the stages of a host with their colors.
 func (v *view) Legend() []bar {
 	var legend []bar
-	for _, s := range append(slices.Clone(hostSteps), nodeSteps...) {
+	for _, s := range append(hostSteps(), nodeSteps...) {
 		legend = append(legend, bar{Class: s.class, Label: s.label})
 	}
 	return append(legend, bar{Class: "bmh", Label: "Bare Metal Operator"}, bar{Class: "stage1", Label: "Stages of assisted-service"},

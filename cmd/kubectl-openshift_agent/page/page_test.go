@@ -40,6 +40,16 @@ func cond(kind, status, reason, message string, since int) string {
 	return fmt.Sprintf(format, kind, status, reason, message, at(since))
 }
 
+// A stage of the bootstrap provider without a label would have no bar that a reader can name.
+func TestEachStageOfAHostHasALabel(t *testing.T) {
+	g := NewWithT(t)
+	for _, s := range hostSteps() {
+		g.Expect(s.label).NotTo(BeEmpty(), s.condition)
+		g.Expect((&view{}).Classes()).To(ContainElement(s.class), s.condition)
+	}
+	g.Expect(hostLabels).To(HaveLen(len(hostSteps())), "no label of a condition that is no stage")
+}
+
 // machine returns a Machine with its config, host and Agent. Its host passed the stages at some minutes before the archive.
 func machine(t *testing.T, n int, controlPlane bool, passed []int, last string) []unstructured.Unstructured {
 	t.Helper()
@@ -48,7 +58,7 @@ func machine(t *testing.T, n int, controlPlane bool, passed []int, last string) 
 		role = `, cluster.x-k8s.io/control-plane: ""`
 	}
 	var conditions strings.Builder
-	for i, s := range hostSteps {
+	for i, s := range hostSteps() {
 		if i < len(passed) {
 			conditions.WriteString(cond(s.condition, "True", s.condition, "", passed[i]))
 		}

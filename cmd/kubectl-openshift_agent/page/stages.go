@@ -27,15 +27,15 @@ type span struct {
 // step is a condition that ends a stage.
 type step struct{ condition, label, class string }
 
-// hostSteps are the conditions that a host passes, clusterSteps those of a control plane.
+// hostLabels are the labels and colors of the stages of a host, clusterSteps the conditions of a control plane.
 var (
-	hostSteps = []step{
-		{bootstrapv1.DiscoveryImageReadyCondition, "Discovery image", "prepare"},
-		{bootstrapv1.DataSecretAvailableCondition, "Bootstrap data", "prepare2"},
-		{bootstrapv1.HostIdentifiedCondition, "Power on, boot, identify", "boot"},
-		{bootstrapv1.HostBoundCondition, "Bind", "bind"},
-		{bootstrapv1.HostApprovedCondition, "Validate, approve", "bind2"},
-		{bootstrapv1.HostInstalledCondition, "Install", "install"},
+	hostLabels = map[string]step{
+		bootstrapv1.DiscoveryImageReadyCondition: {label: "Discovery image", class: "prepare"},
+		bootstrapv1.DataSecretAvailableCondition: {label: "Bootstrap data", class: "prepare2"},
+		bootstrapv1.HostIdentifiedCondition:      {label: "Power on, boot, identify", class: "boot"},
+		bootstrapv1.HostBoundCondition:           {label: "Bind", class: "bind"},
+		bootstrapv1.HostApprovedCondition:        {label: "Validate, approve", class: "bind2"},
+		bootstrapv1.HostInstalledCondition:       {label: "Install", class: "install"},
 	}
 	nodeSteps    = []step{{clusterv1.MachineNodeHealthyCondition, "Node", "node"}}
 	clusterSteps = []step{
@@ -47,6 +47,17 @@ var (
 		{controlplanev1.AvailableCondition, "Become available", "node"},
 	}
 )
+
+// hostSteps returns the stages of a host in their order.
+func hostSteps() []step {
+	var steps []step
+	for _, condition := range bootstrapv1.HostStages() {
+		s := hostLabels[condition]
+		s.condition = condition
+		steps = append(steps, s)
+	}
+	return steps
+}
 
 // spansOf returns the stages that the conditions show. Each stage begins with the end of the one before. A stage ends the
 // list if it continues.
@@ -80,8 +91,8 @@ func later(a, b time.Time) time.Time {
 func machineSpans(m *snapshot.Machine, r *report.Machine) []span {
 	start, spans := m.CreationTimestamp.Time, []span(nil)
 	if m.Config != nil {
-		spans = spansOf(start, m.Config.Status.Conditions, hostSteps)
-		if len(spans) < len(hostSteps) || spans[len(spans)-1].to.IsZero() {
+		spans = spansOf(start, m.Config.Status.Conditions, hostSteps())
+		if len(spans) < len(hostSteps()) || spans[len(spans)-1].to.IsZero() {
 			return withState(spans, r.State)
 		}
 		start = spans[len(spans)-1].to
