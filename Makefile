@@ -254,6 +254,8 @@ OLDER_CORES := cluster-api-1.12 cluster-api-1.13
 # Specs with the labels restart and nightly wait until no client writes to clusters without hosts. The real
 # assisted-service writes to such clusters every second: see docs/assisted-service.md.
 .PHONY: nightly
+# Without a browser, the tests of the page of the kubectl plugin fail instead of being skipped.
+nightly: export REQUIRE_BROWSER := 1
 nightly: ## Run the checks that take too long for every change. The linter staticcheck. All other end-to-end specs. Specs, conformance and chaos with the real Bare Metal Operator. Conformance, in-place updates and admission policies on older versions of Cluster API. clusterctl with a cluster of each template. Chaos, the bench, and the costs of the managers with 200 clusters. Unit tests and a round of chaos with the race detector. Fuzz targets. Known vulnerabilities.
 	$(MAKE) lint
 	$(MAKE) e2e BACKEND=simulated LONG=1 LABELS='nightly || samples || topology || $(ONLY_REAL)'
@@ -286,7 +288,7 @@ nightly: ## Run the checks that take too long for every change. The linter stati
 
 # Components are built first, so that the timeouts of tests do not include the build.
 .PHONY: components
-components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...) once, and install PostgreSQL and Prometheus if they are missing. CORE=cluster-api-1.12 or CORE=cluster-api-1.13 also builds an older Cluster API.
+components: ## Build the real components that tests start (kube-apiserver, Cluster API, assisted-service...) once, and install PostgreSQL, Prometheus and tmux if they are missing. REQUIRE_BROWSER=1 also installs Chromium. CORE=cluster-api-1.12 or CORE=cluster-api-1.13 also builds an older Cluster API.
 	@go -C test run ./env/build
 
 # Eventually without a timeout waits for one minute, instead of the second of Gomega. A successful wait ends

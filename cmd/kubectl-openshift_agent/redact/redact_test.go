@@ -245,7 +245,7 @@ func TestTextAroundCredentialsIsKept(t *testing.T) {
 		"2026-11-29T12:00:00Z   password: two words\nnext: a":             "2026-11-29T12:00:00Z   password: [redacted]\nnext: a",
 		"ipmitool -U root -P 'two words' power status":                    "ipmitool -U root -P '[redacted]' power status",
 		"podman login -u admin -p Hunter2 registry.lab":                   "podman login -u admin -p [redacted] registry.lab",
-		`{"name":"BMC_PASSWORD","value":"a"},{"name":"B","value":"b"}`:    `{"name":"BMC_PASSWORD","value":"[redacted]"},{"name":"B","value":"b"}`,
+		`{"name":"DB_PASS","value":"a"},{"name":"B","value":"c"}`:         `{"name":"DB_PASS","value":"[redacted]"},{"name":"B","value":"c"}`,
 		"<a:Password>Hunter2</a:Password><Id>1</Id>":                      "<a:Password>[redacted]</a:Password><Id>1</Id>",
 		"clientSecret: swordfish\n":                                       "clientSecret: [redacted]\n",
 		"MIIE\n-----END PRIVATE KEY-----\nnext line":                      "[redacted]\nnext line",

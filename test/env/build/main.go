@@ -1,8 +1,9 @@
 // Command build builds the missing components of the test environment, so that the first test does not spend its time
-// on them. It installs PostgreSQL and Prometheus if they are missing and can be installed. The environment variable
-// CORE is the folder below test/tools with the version of Cluster API core. With -demo it builds only the components of
-// the demo, and warns if the machine has less disk space or memory than the demo needs. With -program=etcd it builds only
-// etcd and prints the path of the program: the product, which is another module, has tests with a real etcd.
+// on them. It installs PostgreSQL, Prometheus and tmux if they are missing and can be installed, and Chromium if the
+// environment variable REQUIRE_BROWSER is set. The environment variable CORE is the folder below test/tools with the
+// version of Cluster API core. With -demo it builds only the components of the demo, and warns if the machine has less disk
+// space or memory than the demo needs. With -program=etcd it builds only etcd and prints the path of the program: the
+// product, which is another module, has tests with a real etcd.
 package main
 
 import (
@@ -40,7 +41,7 @@ func build(ctx context.Context) error {
 	if err := builder.Build(ctx, components.All(os.Getenv("CORE"))...); err != nil {
 		return err
 	}
-	return errors.Join(builder.ProvidePostgreSQL(ctx), builder.ProvidePrometheus(ctx))
+	return errors.Join(builder.ProvidePostgreSQL(ctx), builder.ProvidePrometheus(ctx), builder.ProvideTmux(ctx), builder.ProvideBrowser(ctx))
 }
 
 // programs are the components whose path can be printed.

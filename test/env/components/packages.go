@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/browser"
 )
 
 // servicePolicy is the program that decides for Debian's packages whether they may start services.
@@ -35,6 +37,27 @@ func (b *Builder) ProvidePrometheus(ctx context.Context) error {
 		_, tests := Promtool()
 		_, itself := Prometheus()
 		return cmp.Or(tests, itself)
+	})
+}
+
+// ProvideTmux installs tmux if missing and permitted. The tests of the kubectl plugin need a terminal.
+func (b *Builder) ProvideTmux(ctx context.Context) error {
+	return b.provide(ctx, "tmux", func() error {
+		if _, err := exec.LookPath("tmux"); err != nil {
+			return errors.New("the test of kubectl openshift-agent status --watch needs tmux, which is not installed: install the package tmux")
+		}
+		return nil
+	})
+}
+
+// ProvideBrowser installs Chromium if tests require it, and it is missing and permitted. It takes 300 MB.
+func (b *Builder) ProvideBrowser(ctx context.Context) error {
+	if !browser.Required() {
+		return nil
+	}
+	return b.provide(ctx, "chromium", func() error {
+		_, err := browser.Path()
+		return err
 	})
 }
 
