@@ -5,10 +5,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/report"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/recorded"
 )
 
 // recorder stores the objects of a cluster at each change of its state. The tests of the kubectl plugin read such files.
@@ -32,15 +31,8 @@ func (r *recorder) add(s *snapshot.Snapshot, status *report.Cluster) {
 		return
 	}
 	r.last = report.Line(&status.Cause)
-	content, err := yaml.Marshal(s)
-	if err == nil {
-		err = os.MkdirAll(r.dir, 0o755)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(r.dir, fmt.Sprintf("%03d-%s.yaml", r.stored, status.Cause.Reason)), content, 0o644)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "cannot store a snapshot:", err)
+	if err := recorded.Write(filepath.Join(r.dir, fmt.Sprintf("%03d-%s.yaml", r.stored, status.Cause.Reason)), s); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 	}
 	r.stored++
 }

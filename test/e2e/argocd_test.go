@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -119,7 +120,10 @@ func installed(object *unstructured.Unstructured) bool {
 
 // keep writes the first object of its kind with this health and reason.
 func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health) {
-	name := fmt.Sprintf("%s-%s-%s", object.GetKind(), found.Status, firstWord.FindString(found.Message))
+	name := object.GetKind() + "-" + found.Status
+	if reason := reasonOf(found); reason != "" {
+		name += "-" + reason
+	}
 	if h.seen[name] {
 		return
 	}
@@ -134,6 +138,20 @@ func (h *healthLog) keep(object *unstructured.Unstructured, found argocd.Health)
 	}
 }
 
+// reasonOf returns the reason in the message of a health. A message without a reason is a sentence of the check itself.
+func reasonOf(found argocd.Health) string {
+	reason := firstWord.FindString(found.Message)
+	switch {
+	case reason != "" && unicode.IsUpper(rune(reason[0])):
+		return reason
+	case found.Status == argocd.Progressing:
+		return "New"
+	case found.Status == argocd.Suspended:
+		return "Paused"
+	}
+	return ""
+}
+
 // kept are the fields of written objects: neither hardware nor the URLs of images, which contain tokens.
 var kept = map[string]any{
 	"apiVersion": nil, "kind": nil,
@@ -142,12 +160,13 @@ var kept = map[string]any{
 		"labels": nil, "ownerReferences": nil,
 		"annotations": map[string]any{"baremetalhost.metal3.io/paused": nil},
 	},
-	"spec": map[string]any{"paused": nil, "controlPlaneRef": nil, "replicas": nil, "version": nil},
+	"spec": map[string]any{"paused": nil, "controlPlaneRef": nil, "replicas": nil, "version": nil, "distributionVersion": nil},
 	"status": map[string]any{
 		"conditions": nil, "observedGeneration": nil, "initialization": nil, "installation": nil, "phase": nil, "version": nil,
 		"kubernetesVersion": nil,
 		"releaseImage":      nil, "replicas": nil, "readyReplicas": nil, "availableReplicas": nil, "upToDateReplicas": nil,
-		"bootMode": nil, "agentRef": nil,
+		"bootMode": nil, "agentRef": nil, "problemReason": nil, "hostName": nil, "nodeName": nil, "distributionVersion": nil,
+		"installationProgress": nil, "installationStageStartTime": nil, "installationPercentage": nil,
 		"operationalStatus": nil, "errorMessage": nil, "errorType": nil, "provisioning": map[string]any{"state": nil},
 	},
 }
