@@ -125,8 +125,9 @@ func TestEveryNameExists(t *testing.T) {
 	NewWithT(t).Expect(foreign).To(HaveLen(len(foreignNames)), "foreignNames has some that no document names: remove them")
 }
 
-// notSources are the folders with what was built, and with the logs of tests.
-var notSources = []string{"_artifacts", "bin", "dist", "node_modules", "out"}
+// notSources are the folders with what was built, with the logs of tests, and with recorded objects, which contain names of
+// other projects.
+var notSources = []string{"_artifacts", "bin", "dist", "node_modules", "out", "recorded"}
 
 // sources are all Go files and manifests of the repository, and the words in them. The files of this package and those
 // for foreign kinds are excluded.
