@@ -13,8 +13,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/browser"
 )
 
-// TestPageInABrowser checks that a browser draws the timeline from the file alone: no server, no scripts. The end-to-end tests
-// draw pages of clusters of the laboratory.
+// TestPageInABrowser checks that a browser draws the timeline from the file alone: no server, no scripts.
 func TestPageInABrowser(t *testing.T) {
 	g := NewWithT(t)
 	program, err := browser.Path()
