@@ -8,18 +8,19 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/process"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/env/audit"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -28,13 +29,11 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	all := mistakes()
 	clusters := map[string]*lab.Cluster{}
 	var failed int
-	var hub client.Client
+	var user *terminal
 
 	BeforeAll(func(ctx SpecContext) {
 		failed = failedReconciles(ctx)
-		var err error
-		hub, err = reader.NewClient(laboratory.Env.Config(), nil)
-		Expect(err).NotTo(HaveOccurred())
+		user = openTerminal(ctx)
 		for _, m := range all {
 			m.mutations.Namespace, m.mutations.ClusterName, m.mutations.LightAPI = "bad-"+m.name, "bad", lightly()
 			if m.simulated && laboratory.Service == nil {
@@ -53,15 +52,15 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 				onlySimulated()
 			}
 			cluster := clusters[m.name]
-			var message string
 			if m.condition != "" {
-				message = waitReason(ctx, cluster, m.condition, m.reason)
+				Expect(waitReason(ctx, cluster, m.condition, m.reason)).To(ContainSubstring(m.message(cluster)))
 			} else {
-				s := wait(ctx, cluster, "complaining", func(s *lab.State) bool { return configHas(s, m.reason) })
-				message = lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message
+				wait(ctx, cluster, "complaining", func(s *lab.State) bool {
+					return configHas(s, m.reason) && strings.Contains(
+						lab.Condition(s.Machines[0].Config.Status.Conditions, bootstrapv1.ReadyCondition).Message, m.message(cluster))
+				})
 			}
-			Expect(message).To(ContainSubstring(m.message(cluster)))
-			expectExplained(ctx, hub, cluster, m)
+			expectShown(ctx, user, cluster, m)
 		}, NodeTimeout(installTimeout))
 	}
 
@@ -97,14 +96,28 @@ var _ = Describe("Bad input", Ordered, Label("bad-input"), func() {
 	}, NodeTimeout(installTimeout))
 
 	It("does no harm once it is fixed", func(ctx SpecContext) {
+		var fixes sync.WaitGroup
 		for _, m := range all {
 			if cluster := clusters[m.name]; cluster != nil {
-				m.fix(ctx, cluster)
+				fixes.Go(func() {
+					defer GinkgoRecover()
+					m.fix(ctx, cluster)
+				})
 			}
 		}
-		for _, cluster := range clusters {
+		fixes.Wait()
+		for _, m := range all {
+			cluster := clusters[m.name]
+			if cluster == nil {
+				continue
+			}
 			waitAvailable(ctx, cluster)
-			expectInstalled(ctx, cluster, 0)
+			var again []*hosts.Host
+			if m.rebooted {
+				again = append(again, rackHostOf(cluster.Hosts[0]))
+			}
+			expectInstalled(ctx, cluster, 0, again...)
+			expectEnded(ctx, user, cluster, m)
 		}
 	}, NodeTimeout(2*installTimeout))
 })

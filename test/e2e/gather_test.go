@@ -8,6 +8,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"errors"
+	"image/color"
 	"io"
 	"maps"
 	"net/http"
@@ -25,6 +26,7 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/page"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/internal/testing/browser"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
 )
 
@@ -59,7 +61,30 @@ func expectGathered(ctx context.Context, cluster *lab.Cluster) {
 		Expect(files["index.html"]).To(ContainSubstring("Successfully registered cluster"))
 	}
 	Expect(files["index.html"]).NotTo(ContainSubstring("not met"), "no condition of an installed cluster is a problem")
+	expectLogs(files)
+	expectDrawn(ctx, cluster, files["index.html"])
 	expectNoSecretsIn(ctx, files, cluster.Namespace)
+}
+
+// expectDrawn checks that a browser draws the stages of the hosts. Without a browser it checks nothing, unless the
+// environment demands one.
+func expectDrawn(ctx context.Context, cluster *lab.Cluster, html string) {
+	GinkgoHelper()
+	program, err := browser.Path()
+	if err != nil && !browser.Required() {
+		AddReportEntry("not drawn", err.Error())
+		return
+	}
+	Expect(err).NotTo(HaveOccurred())
+	file := filepath.Join(laboratory.Dir(), "gather-"+cluster.Name+".html")
+	Expect(os.WriteFile(file, []byte(html), 0o600)).To(Succeed())
+	pixels, err := browser.Draw(ctx, program, file)
+	Expect(err).NotTo(HaveOccurred())
+	for what, c := range map[string]color.RGBA{
+		"the boot of a host": {0x8f, 0xb4, 0xe3, 255}, "the installation": {0x7f, 0xbf, 0x9b, 255},
+	} {
+		Expect(pixels[c]).To(BeNumerically(">", 200), "pixels of "+what)
+	}
 }
 
 // expectNoSecretsIn searches files for all that the Secrets of a namespace contain.
@@ -93,8 +118,8 @@ func gathered(ctx context.Context, cluster *lab.Cluster) (map[string]string, []p
 	hub, err := reader.NewClient(laboratory.Env.Config(), nil)
 	Expect(err).NotTo(HaveOccurred())
 	output := filepath.Join(laboratory.Dir(), "gather-"+cluster.Name+".tar.gz")
-	gaps, err := gather.Write(ctx, gather.Sources{API: hub, Service: clientOfService()}, gather.Options{
-		Namespace: cluster.Namespace, Cluster: cluster.Name, Output: output, Since: time.Hour, LogBytes: 1 << 20, Timeout: soon, Version: "e2e",
+	gaps, err := gather.Write(ctx, gather.Sources{API: hub, Service: clientOfService(), Logs: managerLogs(ctx)}, gather.Options{
+		Namespace: cluster.Namespace, Cluster: cluster.Name, Output: output, Since: time.Hour, LogBytes: 16 << 20, Timeout: soon, Version: "e2e",
 		Time: time.Now(),
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
@@ -88,28 +89,7 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 
 		By("recreating it, as the message advises: the address of a BMC cannot be changed")
 		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(MatchError(apierrors.IsInvalid, "is refused: the host is in use"))
-		patch(ctx, created.DeepCopy(), `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/allow-deletion":"true"}}}`)
-		Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(Succeed())
-		Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
-		Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
-			WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
-		// While the infra machine of the former Machine exists, CAPM3 takes a BareMetalHost of that name for its
-		// former host. troubleshooting.md advises to wait for the deletion of both.
-		wait(ctx, cluster, "without the infra machine of the former Machine", func(s *lab.State) bool {
-			return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Infra != nil && m.Infra.GetUID() == refused.Infra.GetUID() })
-		})
-		laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
-		next := created.DeepCopy()
-		next.ResourceVersion, next.UID = "", ""
-		Expect(laboratory.Client().Create(ctx, next)).To(Succeed())
-		// The Bare Metal Operator makes the host its owner, and it is deleted with the host.
-		credentials := &corev1.Secret{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: created.Spec.BMC.CredentialsName},
-			StringData: map[string]string{"username": "admin", "password": hosts.BMCPassword},
-		}
-		Eventually(ctx, func() error {
-			return client.IgnoreAlreadyExists(laboratory.Client().Create(ctx, credentials.DeepCopy()))
-		}).Should(Succeed())
+		recreateHost(ctx, cluster, func(*metal3api.BareMetalHost) { laboratory.Rack.SetHardware(key, hosts.NewHardware(key)) })
 		waitAvailable(ctx, cluster)
 		expectInstalled(ctx, cluster, 0, laboratory.Rack.Host(key))
 		Expect(state(ctx, cluster).Machines[0].Agent.Name).NotTo(Equal(other.UUID))
@@ -158,6 +138,36 @@ var _ = Describe("A host that is not ours", Label("hosts"), func() {
 		waitAvailable(ctx, cluster)
 	}, NodeTimeout(2*installTimeout))
 })
+
+// recreateHost deletes the BareMetalHost and the refused Machine of a cluster of one host, and creates the host with a change.
+// Addresses of BMCs and MAC addresses cannot be changed.
+func recreateHost(ctx context.Context, cluster *lab.Cluster, change func(*metal3api.BareMetalHost)) {
+	GinkgoHelper()
+	created, refused := cluster.Hosts[0], refusedMachine(state(ctx, cluster))
+	Expect(refused).NotTo(BeNil())
+	patch(ctx, created.DeepCopy(), `{"metadata":{"annotations":{"bootstrap.cluster.x-k8s.io/allow-deletion":"true"}}}`)
+	Expect(laboratory.Client().Delete(ctx, created.DeepCopy())).To(Succeed())
+	Expect(laboratory.Client().Delete(ctx, refused.Machine.DeepCopy())).To(Succeed())
+	Eventually(ctx, func() error { return laboratory.Client().Get(ctx, keyOf(created), created.DeepCopy()) }).
+		WithTimeout(deleteTimeout).Should(MatchError(apierrors.IsNotFound, "gone"))
+	// While the infra machine of the former Machine exists, CAPM3 takes a BareMetalHost of that name for its
+	// former host. troubleshooting.md advises to wait for the deletion of both.
+	wait(ctx, cluster, "without the infra machine of the former Machine", func(s *lab.State) bool {
+		return !slices.ContainsFunc(s.Machines, func(m lab.Machine) bool { return m.Infra != nil && m.Infra.GetUID() == refused.Infra.GetUID() })
+	})
+	next := created.DeepCopy()
+	next.ResourceVersion, next.UID = "", ""
+	change(next)
+	Expect(laboratory.Client().Create(ctx, next)).To(Succeed())
+	// The Bare Metal Operator makes the host its owner, and it is deleted with the host.
+	credentials := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: created.Namespace, Name: created.Spec.BMC.CredentialsName},
+		StringData: map[string]string{"username": "admin", "password": hosts.BMCPassword},
+	}
+	Eventually(ctx, func() error {
+		return client.IgnoreAlreadyExists(laboratory.Client().Create(ctx, credentials.DeepCopy()))
+	}).Should(Succeed())
+}
 
 func refusedMachine(s *lab.State) *lab.Machine {
 	for i, m := range s.Machines {

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"path"
 	"slices"
-	"time"
 
 	metal3api "github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1"
 	. "github.com/onsi/ginkgo/v2"
@@ -21,8 +20,9 @@ import (
 
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/judge"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/reader"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/findings"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/assistedsim"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/hosts"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/test/lab"
@@ -39,6 +39,8 @@ type mistake struct {
 	// host's config.
 	condition, reason string
 	message           func(*lab.Cluster) string
+	// onHost is true if the mistake concerns the host, so that the texts name the host.
+	onHost bool
 	// cause is the reason of the first cause. Default: reason.
 	cause string
 	// state is what the mistake leads to. Default: Blocked.
@@ -46,6 +48,8 @@ type mistake struct {
 	// retried is how often per second the simulated assisted-service retries. We report the start and the end of
 	// each attempt.
 	retried int
+	// rebooted is true if the fix boots the host again.
+	rebooted bool
 	// fix fixes the mistake, without any restart.
 	fix func(ctx context.Context, cluster *lab.Cluster)
 }
@@ -54,16 +58,12 @@ type mistake struct {
 func text(text string) func(*lab.Cluster) string { return func(*lab.Cluster) string { return text } }
 
 func mistakes() []mistake {
-	diskImage := edits(
-		edit(controlPlaneKind, "DiskImage", "spec", "openshiftAssistedConfigSpec", "bootMode"),
-		edit(templateKind, map[string]any{
-			"url": "https://images.lab.example.com/rhcos.qcow2", "checksum": "https://images.lab.example.com/sums", "diskFormat": "qcow2",
-		}, "spec", "template", "spec", "image"))
 	applyRest := func(ctx context.Context, cluster *lab.Cluster) {
 		GinkgoHelper()
 		Expect(cluster.ApplyRest(ctx)).To(Succeed())
 	}
 	return append([]mistake{
+		wrongNetwork(), // the first one: after five minutes the control plane reports it, too
 		{
 			name: "pull-secret", mutations: lab.Mutations{Without: without(secretKind)},
 			condition: controlplanev1.InstalledCondition, reason: controlplanev1.PullSecretMissingReason,
@@ -121,23 +121,10 @@ func mistakes() []mistake {
 			},
 		},
 		{
-			name:      "release-of-version",
-			mutations: lab.Mutations{Edit: edit(controlPlaneKind, "v1.33.5", "spec", "version")},
-			condition: controlplanev1.InstalledCondition, reason: controlplanev1.KubernetesVersionMismatchReason,
-			message: text("has Kubernetes"),
-			fix: func(ctx context.Context, c *lab.Cluster) {
-				Expect(rackHostOf(c.Hosts[0]).Boots()).To(BeEmpty(), "a wrong pair is not installed")
-				_, err := laboratory.Registry.Publish("4.20.8")
-				Expect(err).NotTo(HaveOccurred())
-				Expect(kubernetesOf("4.20.8")).To(Equal("v1.33.5"))
-				changeSpec(ctx, c, `{"distributionVersion":"4.20.8"}`)
-			},
-		},
-		{
 			name:      "mac",
 			mutations: lab.Mutations{HostOptions: []hosts.HostOption{hosts.WithoutMAC()}},
 			reason:    bootstrapv1.WaitingForHostIdentityReason, state: judge.Progressing, // an inspection may still find it
-			message: func(c *lab.Cluster) string { return c.Hosts[0].Name },
+			message: text("no MAC address"), onHost: true,
 			fix: func(ctx context.Context, c *lab.Cluster) {
 				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
 				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"bootMACAddress":"`+hardware.NICs[0].MAC+`"}}`)
@@ -159,8 +146,143 @@ func mistakes() []mistake {
 			message: text("cannot create manifests"), retried: 1,
 			fix: func(_ context.Context, c *lab.Cluster) { laboratory.Service.FailPreparation(c.Key(), "") },
 		},
+		{
+			name: "ignition", mutations: lab.Mutations{Edit: diskImage},
+			before: func(_ context.Context, namespace string) { laboratory.FailDownload(namespace, outOfOrder) },
+			reason: bootstrapv1.IgnitionDownloadFailedReason, message: text("ignition"), fix: healDownload,
+		},
 		keylessPullSecret(), foreignInstallation(),
-	}, slices.Concat(unsuitableHosts(), badDownloads(lab.Mutations{Edit: diskImage}))...)
+	}, slices.Concat(unsuitableHosts(), wrongHosts())...)
+}
+
+// expectShown checks what a user sees of a mistake: the columns of kubectl get, the conditions and Events of kubectl describe.
+// kubectl openshift-agent why shows the first cause with the advice of the documentation. A mistake that the user has to
+// correct is a Warning.
+func expectShown(ctx context.Context, user *terminal, cluster *lab.Cluster, m mistake) {
+	GinkgoHelper()
+	Eventually(ctx, func(g Gomega) { // another object may have a more urgent cause for a moment
+		get, _ := user.kubectl(ctx, cluster.Namespace, "get", "oacp")
+		if m.condition != "" && m.state == "" {
+			g.Expect(column(get, "REASON")).To(Equal([]string{m.reason}), get)
+		}
+		if m.condition == "" {
+			get, _ = user.kubectl(ctx, cluster.Namespace, "get", "oac")
+			g.Expect(column(get, "REASON")).To(Equal([]string{m.reason}), get)
+			if column(get, "HOST")[0] != "" { // the provider knows the host
+				g.Expect(column(get, "HOST")).To(Equal([]string{cluster.Hosts[0].Name}), get)
+			}
+		}
+		expectWhy(ctx, g, user, cluster, m)
+	}).WithTimeout(soon).Should(Succeed())
+	kind := "oac"
+	if m.condition != "" {
+		kind = "oacp"
+	}
+	Eventually(ctx, func(g Gomega) { // Events are written in the background
+		describe, _ := user.kubectl(ctx, cluster.Namespace, "describe", kind)
+		g.Expect(describe).To(MatchRegexp(`Reason: +`+m.reason+`\n`), "a condition")
+		g.Expect(unwrapped(describe)).To(ContainSubstring(m.message(cluster)))
+		if m.state == "" {
+			g.Expect(describe).To(MatchRegexp(`Warning +`+m.reason+` `), "an Event")
+		}
+	}).WithTimeout(soon).Should(Succeed())
+	if m.state != "" {
+		Expect(events(ctx, cluster.Namespace, m.reason)).To(BeEmpty(), "the wait may end without an action")
+	}
+}
+
+// expectWhy checks the output and the exit code of kubectl openshift-agent why.
+func expectWhy(ctx context.Context, g Gomega, user *terminal, cluster *lab.Cluster, m mistake) {
+	shown, code := user.kubectl(ctx, cluster.Namespace, "openshift-agent", "why", cluster.Name)
+	cause := judge.Cause{Reason: cmp.Or(m.cause, m.reason)}
+	cause.Object.Kind = snapshot.KindConfig
+	if m.condition != "" {
+		cause.Object.Kind = snapshot.KindControlPlane
+	}
+	state := cmp.Or(m.state, judge.Blocked)
+	g.Expect(shown).To(HavePrefix("Cluster %s is %s: %s\n", cluster.Key(), state, cause.Reason))
+	g.Expect(code).To(Equal(map[judge.State]int{judge.Blocked: 3, judge.Progressing: 2}[state]), shown)
+	if m.onHost {
+		g.Expect(shown).To(ContainSubstring(cluster.Hosts[0].Name))
+	}
+	advice, documented := judge.AdviceFor(&cause)
+	g.Expect(documented).To(Equal(cause.Reason != clusterv1.ObjectDoesNotExistReason), "only reasons of the providers have advice")
+	if documented {
+		g.Expect(unwrapped(shown)).To(ContainSubstring("What to do: " + unwrapped(advice.Text)))
+		g.Expect(advice.Pages).To(ContainElement(MatchRegexp(`^docs/conditions\.md#(\w+-)?`+cause.Reason+`$`)), "the anchor of the reason")
+		for _, page := range advice.Pages {
+			g.Expect(shown).To(ContainSubstring("/" + page + "\n"))
+		}
+	}
+}
+
+// expectEnded checks what a user sees after the correction of a mistake: no reason of a problem, and the Event about its end.
+func expectEnded(ctx context.Context, user *terminal, cluster *lab.Cluster, m mistake) {
+	GinkgoHelper()
+	get, _ := user.kubectl(ctx, cluster.Namespace, "get", "oacp")
+	Expect(column(get, "REASON")).To(Equal([]string{""}), get)
+	why, code := user.kubectl(ctx, cluster.Namespace, "openshift-agent", "why", cluster.Name)
+	Expect(code).To(BeElementOf(0, 2), why)
+	if m.state == "" && !m.rebooted { // with a Machine that was deleted, its problem ends without an Event
+		Eventually(ctx, events).WithArguments(cluster.Namespace, findings.ProblemEndedReason).WithTimeout(soon).
+			Should(ContainElement(HaveField("Message", HaveSuffix("no longer reports "+m.reason))))
+	}
+}
+
+// wrongNetwork is a machine network in which the host has no address.
+func wrongNetwork() mistake {
+	return mistake{
+		name:      "machine-network",
+		mutations: lab.Mutations{Edit: edit(controlPlaneKind, []any{"10.99.0.0/24"}, "spec", "config", "machineNetwork")},
+		reason:    bootstrapv1.WaitingForHostValidationReason, message: text("machine network"), onHost: true,
+		state: judge.Progressing, // most validations succeed a moment later
+		fix: func(ctx context.Context, c *lab.Cluster) {
+			changeSpec(ctx, c, `{"config":{"machineNetwork":["192.168.111.0/24"]}}`)
+		},
+	}
+}
+
+// wrongHosts are hosts that differ from their BareMetalHosts, or are too small.
+func wrongHosts() []mistake {
+	const otherMAC = "0a:00:00:00:be:ef"
+	return []mistake{
+		{
+			name: "boot-mac",
+			before: func(_ context.Context, namespace string) { // otherwise the server would get a NIC with that address
+				key := path.Join(namespace, "bad-0")
+				laboratory.Rack.SetHardware(key, hosts.NewHardware(key))
+			},
+			mutations: lab.Mutations{HostOptions: []hosts.HostOption{
+				func(_ int, host *metal3api.BareMetalHost) { host.Spec.BootMACAddress = otherMAC },
+			}},
+			// The check before the boot explains why the host is refused.
+			reason: bootstrapv1.HostRefusedReason, cause: bootstrapv1.BMCOfAnotherServerReason, message: text(otherMAC),
+			onHost: true, rebooted: true,
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				hardware := hosts.NewHardware(path.Join(c.Namespace, c.Hosts[0].Name))
+				recreateHost(ctx, c, func(host *metal3api.BareMetalHost) { host.Spec.BootMACAddress = hardware.NICs[0].MAC })
+			},
+		},
+		{
+			name: "small-host",
+			mutations: lab.Mutations{Edit: edit(controlPlaneKind, map[string]any{"minCPUCores": int64(64)}, "spec",
+				"openshiftAssistedConfigSpec", "hostRequirements")},
+			reason: bootstrapv1.HostBelowRequirementsReason, message: text("64"), onHost: true,
+			fix: func(ctx context.Context, c *lab.Cluster) {
+				changeSpec(ctx, c, `{"openshiftAssistedConfigSpec":{"hostRequirements":{"minCPUCores":16}}}`)
+			},
+		},
+		{
+			name: "bmc-password",
+			before: func(_ context.Context, namespace string) {
+				laboratory.Rack.Prepare(path.Join(namespace, "bad-0"), func(host *hosts.Host) {
+					host.FailTask(hosts.Registering, "the BMC refuses user and password")
+				})
+			},
+			reason: bootstrapv1.NoHostFitsReason, message: text("registration error: the BMC refuses user and password"), onHost: true,
+			fix: func(ctx context.Context, c *lab.Cluster) { repair(ctx, c.Hosts[0], hosts.Registering) },
+		},
+	}
 }
 
 // keylessPullSecret is a pull secret under another key, as "kubectl create secret generic" creates it.
@@ -210,7 +332,6 @@ func unsuitableHosts() []mistake {
 		return lab.Mutations{HostOptions: []hosts.HostOption{func(_ int, host *metal3api.BareMetalHost) { change(host) }}}
 	}
 	noDisk := hosts.WithRootDeviceHints(metal3api.RootDeviceHints{DeviceName: "/dev/nvme7n1"})
-	name := func(c *lab.Cluster) string { return c.Hosts[0].Name }
 	return []mistake{
 		{
 			name: "hosts", mutations: lab.Mutations{ExtraHosts: -1},
@@ -225,7 +346,7 @@ func unsuitableHosts() []mistake {
 			name: "host-selector",
 			mutations: lab.Mutations{Edit: edit(templateKind, map[string]any{"matchLabels": map[string]any{poolLabel: "masters"}},
 				"spec", "template", "spec", "hostSelector")},
-			reason: bootstrapv1.NoHostFitsReason, message: text("labels do not match hostSelector " + poolLabel + "=masters"),
+			reason: bootstrapv1.NoHostFitsReason, message: text("labels do not match hostSelector " + poolLabel + "=masters"), onHost: true,
 			fix: func(ctx context.Context, c *lab.Cluster) {
 				patch(ctx, c.Hosts[0].DeepCopy(), `{"metadata":{"labels":{"`+poolLabel+`":"masters"}}}`)
 			},
@@ -235,12 +356,12 @@ func unsuitableHosts() []mistake {
 			mutations: changed(func(host *metal3api.BareMetalHost) {
 				host.Annotations = map[string]string{metal3api.PausedAnnotation: "maintenance"}
 			}),
-			reason: bootstrapv1.NoHostFitsReason, message: name,
+			reason: bootstrapv1.NoHostFitsReason, message: text(metal3api.PausedAnnotation), onHost: true,
 			fix: func(ctx context.Context, c *lab.Cluster) { annotate(ctx, c.Hosts[0], metal3api.PausedAnnotation, "") },
 		},
 		{
 			name: "disk", mutations: lab.Mutations{HostOptions: []hosts.HostOption{noDisk}},
-			reason: bootstrapv1.InstallationDiskNotFoundReason, message: text("/dev/nvme7n1"),
+			reason: bootstrapv1.InstallationDiskNotFoundReason, message: text("/dev/nvme7n1"), onHost: true,
 			fix: func(ctx context.Context, c *lab.Cluster) {
 				patch(ctx, c.Hosts[0].DeepCopy(), `{"spec":{"rootDeviceHints":null}}`)
 			},
@@ -257,54 +378,35 @@ func healImage(ctx context.Context, cluster *lab.Cluster) {
 	}
 }
 
-// badDownloads are the failures of the download of a discovery Ignition config.
-func badDownloads(mutations lab.Mutations) []mistake {
-	handlers := map[string]http.HandlerFunc{
-		"ignition-500": func(w http.ResponseWriter, _ *http.Request) {
-			http.Error(w, "out of order", http.StatusInternalServerError)
-		},
-		"ignition-hangs":    assistedsim.Hang,
-		"ignition-too-big":  assistedsim.Oversize(100 << 20),
-		"ignition-not-json": func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>login</html>")) },
-	}
-	var all []mistake
-	for name, handler := range handlers {
-		all = append(all, mistake{
-			name: name, mutations: mutations,
-			before: func(_ context.Context, namespace string) {
-				laboratory.FailDownload(namespace, handler)
-			},
-			reason: bootstrapv1.IgnitionDownloadFailedReason, message: text("ignition"),
-			fix: func(_ context.Context, c *lab.Cluster) {
-				laboratory.FailDownload(c.Namespace, nil)
-			},
-		})
-	}
-	return all
+// outOfOrder fails a download.
+func outOfOrder(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "out of order", http.StatusInternalServerError)
 }
 
-// expectExplained checks that "kubectl openshift-agent why" names the mistake as the first cause, with the advice of the
-// documentation. A mistake that the user has to correct is a Warning, and the control plane shows it in its column REASON.
-func expectExplained(ctx context.Context, hub client.Reader, cluster *lab.Cluster, m mistake) {
-	GinkgoHelper()
-	Eventually(ctx, func(g Gomega) { // another object may have a more urgent cause for a moment
-		read, err := reader.Read(ctx, hub, reader.Scope{Namespace: cluster.Namespace, Cluster: cluster.Name}, time.Now())
-		g.Expect(err).NotTo(HaveOccurred())
-		cause := judge.Cluster(read.All()[0])
-		g.Expect(cause.Reason).To(Equal(cmp.Or(m.cause, m.reason)), cause.Message)
-		g.Expect(cause.State).To(Equal(cmp.Or(m.state, judge.Blocked)))
-		_, documented := judge.AdviceFor(&cause)
-		g.Expect(documented).To(Equal(m.cause == ""), "only reasons of the providers have advice")
-		if m.condition != "" && m.state == "" {
-			g.Expect(state(ctx, cluster).ControlPlane.Status.ProblemReason).To(Equal(m.reason))
-		}
-	}).Should(Succeed())
-	if m.state == "" {
-		Eventually(ctx, events).WithArguments(cluster.Namespace, m.reason).Should(ContainElement(HaveField("Type", corev1.EventTypeWarning)))
-	} else {
-		Expect(events(ctx, cluster.Namespace, m.reason)).To(BeEmpty(), "the wait may end without an action")
-	}
+// healDownload makes the downloads of a cluster succeed again.
+func healDownload(_ context.Context, cluster *lab.Cluster) {
+	laboratory.FailDownload(cluster.Namespace, nil)
 }
+
+// Table "Bad input" contains the usual failure of a download. Here are those that could block or exhaust a manager.
+var _ = Describe("A download of a discovery Ignition config", Label("bad-input", "nightly"), func() {
+	DescribeTable("that fails in another way is explained, and repeated",
+		func(ctx SpecContext, name string, handler http.HandlerFunc) {
+			namespace := "download-" + name
+			laboratory.FailDownload(namespace, handler)
+			cluster := apply(ctx, "sno", lab.Mutations{Namespace: namespace, ClusterName: name, LightAPI: lightly(), Edit: diskImage})
+			wait(ctx, cluster, "reporting the download", func(s *lab.State) bool { return configHas(s, bootstrapv1.IgnitionDownloadFailedReason) })
+			healDownload(ctx, cluster)
+			waitAvailable(ctx, cluster)
+			expectInstalled(ctx, cluster, 0)
+		},
+		Entry("without an end", NodeTimeout(2*installTimeout), "hanging", http.HandlerFunc(assistedsim.Hang)),
+		Entry("of 100 MiB", NodeTimeout(2*installTimeout), "big", assistedsim.Oversize(100<<20)),
+		Entry("of a login page", NodeTimeout(2*installTimeout), "login", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write([]byte("<html>login</html>"))
+		})),
+	)
+})
 
 var _ = Describe("A refusal", Label("bad-input"), func() {
 	DescribeTable("happens at admission, in words",

@@ -26,6 +26,7 @@ var _ = Describe("A failed installation", Label("failure"), func() {
 	It("reports the host and the reason, and can be deleted", func(ctx SpecContext) {
 		cluster := apply(ctx, "compact", lab.Mutations{Namespace: "failure", ClusterName: "unlucky", HoldAPI: true})
 		failInstallation(ctx, cluster)
+		record(ctx, cluster, "failed")
 		expectDeleted(ctx, cluster)
 	}, NodeTimeout(installTimeout+deleteTimeout))
 
