@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/chart"
 )
 
 func TestAssetsOfGitHubRelease(t *testing.T) {
@@ -64,7 +66,7 @@ func TestChartIsPushedByMake(t *testing.T) {
 	packed, err := filepath.EvalSymlinks(dir)
 	g.Expect(err).NotTo(HaveOccurred())
 	files := contents(t, dir)
-	g.Expect(files["calls"]).To(Equal("push " + packed + "/out/" + chartFile("v0.1.0") + " oci://registry.example.com/team/charts\n"))
+	g.Expect(files["calls"]).To(Equal("push " + packed + "/out/" + chart.File("v0.1.0") + " oci://registry.example.com/team/charts\n"))
 	g.Expect(files["bin/chart.txt"]).To(Equal("registry.example.com/team/charts/cluster-api-provider-openshift-agent@" + digest + "\n"))
 
 	g.Expect(push("")).NotTo(Succeed(), "a push without a digest fails")

@@ -14,9 +14,10 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
-	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/chart"
 )
 
 // flagsOfChart are the flags that the user cannot set in values.flags: other values set them, or the components
@@ -53,10 +54,10 @@ func TestSchemaOfChartListsFlagsOfManagers(t *testing.T) {
 var row = regexp.MustCompile("(?m)^\\| `([A-Za-z.]+)` \\| ([a-z ]+) \\| `(.+)` \\| (\\S.*) \\|$")
 
 // checkReadme checks that the README of a chart has a row for each value with its default, and no other rows.
-func checkReadme(t *testing.T, chart string) {
+func checkReadme(t *testing.T, packed string) {
 	t.Helper()
 	g := NewWithT(t)
-	files := unpack(t, chart)
+	files := unpack(t, packed)
 	readme, defaults := string(files["README.md"]), map[string]any{}
 	g.Expect(readme).NotTo(ContainSubstring("<!--"))
 	g.Expect(yaml.Unmarshal(files["values.yaml"], &defaults)).To(Succeed())
@@ -94,27 +95,10 @@ func leaves(values map[string]any, prefix string) []string {
 	return paths
 }
 
-func TestValueOfChartNeedsCommentAndSchema(t *testing.T) {
-	g := NewWithT(t)
-	document := &yamlv3.Node{}
-	g.Expect(yamlv3.Unmarshal([]byte("# First line,\n# second line.\na: 1\nb:\n  # A | B.\n  c: {}\n  d: []\n"), document)).To(Succeed())
-	_, err := valuesOf(document.Content[0])
-	g.Expect(err).To(MatchError("the value b.d of the chart has no comment"))
-	g.Expect(describe("# First line,\n# second line.")).To(Equal("First line, second line."))
-
-	schema := map[string]any{
-		"properties":  map[string]any{"a": map[string]any{"$ref": "#/definitions/count"}},
-		"definitions": map[string]any{"count": map[string]any{"type": "integer"}},
-	}
-	g.Expect(typesOf(schema, []string{"a"})).To(Equal("integer"))
-	_, err = typesOf(schema, []string{"b", "c"})
-	g.Expect(err).To(MatchError("the schema of the chart has no type for the value b.c"))
-}
-
 // unpack returns the files of a chart.
-func unpack(t *testing.T, chart string) map[string][]byte {
+func unpack(t *testing.T, packed string) map[string][]byte {
 	t.Helper()
-	return unpackFolder(t, chart, chartName)
+	return unpackFolder(t, packed, chart.Name)
 }
 
 // unpackFolder returns the files of an archive with one folder.

@@ -13,6 +13,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	"golang.org/x/mod/modfile"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/chart"
 )
 
 // instructions returns the instructions of a Dockerfile, each on one line, without comments.
@@ -270,7 +272,7 @@ func TestImagesByDigest(t *testing.T) {
 			g.Expect(files[file]).To(ContainSubstring("image: "+image+"\n"), file)
 			g.Expect(files[file]).NotTo(ContainSubstring("-provider:"), file)
 		}
-		values := string(unpack(t, filepath.Join(out, chartFile("v0.1.0")))["values.yaml"])
+		values := string(unpack(t, filepath.Join(out, chart.File("v0.1.0")))["values.yaml"])
 		for image, digest := range map[string]string{bootstrap: one, controlPlane: other} {
 			g.Expect(values).To(MatchRegexp("repository: " + regexp.QuoteMeta(image) + "\n    # .*\n    tag: \"\"\n"))
 			g.Expect(values).To(ContainSubstring("digest: " + digest[1:] + "\n"))

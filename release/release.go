@@ -19,6 +19,8 @@ import (
 	"golang.org/x/mod/semver"
 	clusterctlv1 "sigs.k8s.io/cluster-api/cmd/clusterctl/api/v1alpha3"
 	"sigs.k8s.io/yaml"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/chart"
 )
 
 const (
@@ -55,6 +57,18 @@ type provider struct {
 	values string
 	// additional are the patterns of additional files for users, relative to the top of the checkout.
 	additional []string
+}
+
+func (p provider) inChart() chart.Provider {
+	return chart.Provider{Folder: p.folder, Namespace: p.namespace, Values: p.values}
+}
+
+// manifestsIn selects the manifests for the chart among the released files of the provider.
+func (p provider) manifestsIn(files map[string][]byte) chart.Manifests {
+	return chart.Manifests{
+		ClusterWide: files[p.components+".yaml"], Namespaced: files[p.components+"-namespaced.yaml"], Extension: files[extensionFile],
+		Hub: files[hubFile], HubNamespaced: files[hubFileNamespaced],
+	}
 }
 
 // providers are the released providers. The cluster templates belong to the control plane provider: clusterctl
@@ -192,7 +206,7 @@ func replaceable(out string) error {
 
 // isReleased reports whether a file at the top of a folder may be that of a release.
 func isReleased(file string) bool {
-	patterns := append(slices.Collect(maps.Keys(manifests)), samplesFile, chartFile("v*"), checksums, krewFile, pluginProgram+"_*.tar.gz")
+	patterns := append(slices.Collect(maps.Keys(manifests)), samplesFile, chart.File("v*"), checksums, krewFile, pluginProgram+"_*.tar.gz")
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		matches, _ := path.Match(pattern, file)
 		return matches
@@ -201,7 +215,7 @@ func isReleased(file string) bool {
 
 // files returns all files except the checksums, by path.
 func (r *release) files(ctx context.Context) (map[string][]byte, error) {
-	c, err := newChart(r.root, r.version)
+	c, err := chart.New(r.root, r.version)
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +223,7 @@ func (r *release) files(ctx context.Context) (map[string][]byte, error) {
 	for _, p := range providers {
 		files, err := r.filesOf(ctx, p)
 		if err == nil {
-			err = c.add(p, files)
+			err = c.Add(p.inChart(), p.manifestsIn(files))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("provider %s: %w", p.label, err)
@@ -223,7 +237,7 @@ func (r *release) files(ctx context.Context) (map[string][]byte, error) {
 		return nil, err
 	}
 	maps.Copy(all, common)
-	if all[chartFile(r.version)], err = c.archive(); err != nil || !r.plugin {
+	if all[chart.File(r.version)], err = c.Archive(); err != nil || !r.plugin {
 		return all, err
 	}
 	plugin, err := r.pluginFiles(ctx, pluginPlatforms)

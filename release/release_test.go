@@ -14,6 +14,8 @@ import (
 
 	cdx "github.com/CycloneDX/cyclonedx-go"
 	. "github.com/onsi/gomega"
+
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/chart"
 )
 
 const root = ".."
@@ -87,7 +89,7 @@ func TestRelease(t *testing.T) {
 		))
 	})
 
-	t.Run("lists the values of the chart in its README", func(t *testing.T) { checkReadme(t, filepath.Join(out, chartFile("v0.1.0"))) })
+	t.Run("lists the values of the chart in its README", func(t *testing.T) { checkReadme(t, filepath.Join(out, chart.File("v0.1.0"))) })
 	t.Run("has the manifests of the checkout", func(t *testing.T) { checkManifests(t, out) })
 	t.Run("has the samples of the checkout", func(t *testing.T) { checkSamples(t, out) })
 

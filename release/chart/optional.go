@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"encoding/json"
@@ -11,9 +11,9 @@ import (
 )
 
 // addOptional adds the templates of the objects of config/monitoring and config/egress for a provider.
-func (c *chart) addOptional(p provider) error {
+func (c *Chart) addOptional(p Provider) error {
 	for _, folder := range []string{"monitoring", "egress"} {
-		manifests, err := os.ReadFile(filepath.Join(c.root, "config", folder, p.folder+".yaml"))
+		manifests, err := os.ReadFile(filepath.Join(c.root, "config", folder, p.Folder+".yaml"))
 		if err != nil {
 			return fmt.Errorf("cannot read optional objects of the chart: %w", err)
 		}
@@ -38,21 +38,21 @@ func (c *chart) addOptional(p provider) error {
 }
 
 // addSpread adds the topology spread constraints to the Pods of a Deployment.
-func addSpread(p provider, spec, pod map[string]any) error {
+func addSpread(p Provider, spec, pod map[string]any) error {
 	selector, err := json.Marshal(spec["selector"])
 	if err != nil {
 		return fmt.Errorf("cannot write the selector of the Deployment: %w", err)
 	}
-	pod["topologySpreadConstraints"] = expression(optional, `include "openshift-agent.spread" (dict "constraints" .Values.`+p.values+
+	pod["topologySpreadConstraints"] = expression(optional, `include "openshift-agent.spread" (dict "constraints" .Values.`+p.Values+
 		`.topologySpreadConstraints "selector" (fromJson `+strconv.Quote(string(selector))+`)) | fromYamlArray`)
 	return nil
 }
 
 // budgetOf returns the PodDisruptionBudget for the Pods of a Deployment.
-func budgetOf(p provider, deployment unstructured.Unstructured) unstructured.Unstructured {
+func budgetOf(p Provider, deployment unstructured.Unstructured) unstructured.Unstructured {
 	spec := map[string]any{"selector": deployment.Object["spec"].(map[string]any)["selector"]}
 	for _, field := range []string{"minAvailable", "maxUnavailable", "unhealthyPodEvictionPolicy"} {
-		spec[field] = expression(given, ".Values."+p.values+".podDisruptionBudget."+field)
+		spec[field] = expression(given, ".Values."+p.Values+".podDisruptionBudget."+field)
 	}
 	budget := unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "spec": spec}}
 	budget.SetNamespace(deployment.GetNamespace())
@@ -62,8 +62,8 @@ func budgetOf(p provider, deployment unstructured.Unstructured) unstructured.Uns
 }
 
 // parameterizeEgress adds the rules of the user to a NetworkPolicy for connections of a manager.
-func parameterizeEgress(p provider, spec map[string]any) {
+func parameterizeEgress(p Provider, spec map[string]any) {
 	if egress, _ := spec["egress"].([]any); len(egress) > 0 {
-		spec["egress"] = append(egress, expression(further, ".Values."+p.values+".additionalEgress"))
+		spec["egress"] = append(egress, expression(further, ".Values."+p.Values+".additionalEgress"))
 	}
 }

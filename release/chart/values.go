@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"errors"
@@ -14,7 +14,7 @@ import (
 
 // parameterize replaces fields of a provider's Deployment with values of the chart, and writes the contents of
 // the fields to the default values.
-func (c *chart) parameterize(p provider, deployment map[string]any) error {
+func (c *Chart) parameterize(p Provider, deployment map[string]any) error {
 	spec, err := mapAt(deployment, "spec")
 	if err != nil {
 		return err
@@ -47,16 +47,16 @@ func (c *chart) parameterize(p provider, deployment map[string]any) error {
 	if err := c.setDefaults(p, defaults); err != nil {
 		return err
 	}
-	value := func(form, field string) string { return expression(form, ".Values."+p.values+"."+field) }
+	value := func(form, field string) string { return expression(form, ".Values."+p.Values+"."+field) }
 	spec["replicas"] = value("", "replicas")
 	metadata["annotations"] = value(optional, "podAnnotations")
 	for _, field := range []string{"nodeSelector", "tolerations", "affinity", "priorityClassName"} {
 		pod[field] = value(optional, field)
 	}
 	pod["imagePullSecrets"] = expression(optional, ".Values.imagePullSecrets")
-	manager["image"] = expression("", `include "openshift-agent.image" .Values.`+p.values+".image")
+	manager["image"] = expression("", `include "openshift-agent.image" .Values.`+p.Values+".image")
 	manager["imagePullPolicy"] = value("", "image.pullPolicy")
-	manager["args"] = expression(lines, `include "openshift-agent.args" (dict "provider" .Values.`+p.values+` "values" .Values)`)
+	manager["args"] = expression(lines, `include "openshift-agent.args" (dict "provider" .Values.`+p.Values+` "values" .Values)`)
 	manager["resources"] = value(optional, "resources")
 	environment, _ := manager["env"].([]any)
 	manager["env"] = append(environment, value(further, "env"))
@@ -69,8 +69,8 @@ func (c *chart) parameterize(p provider, deployment map[string]any) error {
 
 // addItems adds the items to a list that the values of a provider require: those for the authorities that it trusts, and
 // its volumes. A list without other items is left out when the values require none.
-func addItems(p provider, parent map[string]any, field string) {
-	items := `include "openshift-agent.` + field + `" (dict "provider" .Values.` + p.values + ` "values" .Values) | fromYamlArray`
+func addItems(p Provider, parent map[string]any, field string) {
+	items := `include "openshift-agent.` + field + `" (dict "provider" .Values.` + p.Values + ` "values" .Values) | fromYamlArray`
 	if list, _ := parent[field].([]any); len(list) > 0 {
 		parent[field] = append(list, expression(further, items))
 		return
@@ -120,17 +120,17 @@ func flagsOf(container map[string]any) (map[string]any, error) {
 }
 
 // setDefaults writes values of a provider, keyed by path, to the document with the default values.
-func (c *chart) setDefaults(p provider, values map[string]any) error {
+func (c *Chart) setDefaults(p Provider, values map[string]any) error {
 	for path, value := range values {
 		place := c.values.Content[0]
-		for _, key := range strings.Split(p.values+"."+path, ".") {
+		for _, key := range strings.Split(p.Values+"."+path, ".") {
 			if place = child(place, key); place == nil {
-				return fmt.Errorf("the values of the chart have no %s.%s", p.values, path)
+				return fmt.Errorf("the values of the chart have no %s.%s", p.Values, path)
 			}
 		}
 		comment := place.LineComment
 		if err := place.Encode(value); err != nil {
-			return fmt.Errorf("cannot write %s.%s into the values of the chart: %w", p.values, path, err)
+			return fmt.Errorf("cannot write %s.%s into the values of the chart: %w", p.Values, path, err)
 		}
 		place.LineComment = comment
 	}

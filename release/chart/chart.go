@@ -1,4 +1,5 @@
-package main
+// Package chart generates the Helm chart of both providers from their manifests for clusterctl.
+package chart
 
 import (
 	"bytes"
@@ -21,8 +22,10 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/release/archive"
 )
 
+// Name is the name of the chart.
+const Name = "cluster-api-provider-openshift-agent"
+
 const (
-	chartName = "cluster-api-provider-openshift-agent"
 	// Helm does not delete an object with keepAnnotation when the release is uninstalled. clusterctl moves the
 	// kinds whose CRDs have moveLabel.
 	keepAnnotation, moveLabel = "helm.sh/resource-policy", "clusterctl.cluster.x-k8s.io"
@@ -33,9 +36,9 @@ const (
 		`(.Capabilities.APIVersions.Has "config.openshift.io/v1") (kindIs "bool" .Values.openshiftHub))`
 )
 
-// chart is the Helm chart of both providers. The hand-written files lie in config/chart. The templates of the
+// Chart is the Helm chart of both providers. The hand-written files lie in config/chart. The templates of the
 // objects and their default values are generated from the components for clusterctl.
-type chart struct {
+type Chart struct {
 	// root is the top of the checkout.
 	root  string
 	files map[string][]byte
@@ -45,14 +48,34 @@ type chart struct {
 	rows []value
 }
 
-// chartFile returns the file name that Helm gives to the package of a version.
-func chartFile(version string) string {
-	return chartName + "-" + strings.TrimPrefix(version, "v") + ".tgz"
+// Provider is a provider in the chart.
+type Provider struct {
+	// Folder is the folder of its manifests in config/, and of its templates in the chart.
+	Folder string
+	// Namespace is its namespace in the manifests.
+	Namespace string
+	// Values is its section in the values of the chart.
+	Values string
 }
 
-// newChart reads the hand-written files and sets their version.
-func newChart(root, version string) (*chart, error) {
-	c := &chart{root: root, files: map[string][]byte{}, values: &yamlv3.Node{}}
+// Manifests are the released manifests of a provider.
+type Manifests struct {
+	// ClusterWide and Namespaced install managers that watch all namespaces, or one.
+	ClusterWide, Namespaced []byte
+	// Extension has the objects of the runtime extension for in-place updates. It may be empty.
+	Extension []byte
+	// Hub and HubNamespaced have the additional rights for hubs on OpenShift.
+	Hub, HubNamespaced []byte
+}
+
+// File returns the file name that Helm gives to the package of a version.
+func File(version string) string {
+	return Name + "-" + strings.TrimPrefix(version, "v") + ".tgz"
+}
+
+// New reads the hand-written files and sets their version.
+func New(root, version string) (*Chart, error) {
+	c := &Chart{root: root, files: map[string][]byte{}, values: &yamlv3.Node{}}
 	source := os.DirFS(filepath.Join(root, "config", "chart"))
 	err := fs.WalkDir(source, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -76,13 +99,13 @@ func newChart(root, version string) (*chart, error) {
 	return c, nil
 }
 
-// add generates the templates of a provider from the files that are released for clusterctl.
-func (c *chart) add(p provider, files map[string][]byte) error {
-	clusterWide, err := objectsOf(files[p.components+".yaml"])
+// Add generates the templates of a provider from its manifests.
+func (c *Chart) Add(p Provider, released Manifests) error {
+	clusterWide, err := objectsOf(released.ClusterWide)
 	if err != nil {
 		return err
 	}
-	namespaced, err := objectsOf(files[p.components+"-namespaced.yaml"])
+	namespaced, err := objectsOf(released.Namespaced)
 	if err != nil {
 		return err
 	}
@@ -103,15 +126,15 @@ func (c *chart) add(p provider, files map[string][]byte) error {
 		}
 	}
 	return errors.Join(
-		c.addAll(p, files[extensionFile], ".Values."+p.values+".inPlaceUpdates.enabled"),
-		c.addAll(p, files[hubFile], onOpenShift+" (not .Values.watchNamespace)"),
-		c.addAll(p, files[hubFileNamespaced], onOpenShift+" .Values.watchNamespace"),
+		c.addAll(p, released.Extension, ".Values."+p.Values+".inPlaceUpdates.enabled"),
+		c.addAll(p, released.Hub, onOpenShift+" (not .Values.watchNamespace)"),
+		c.addAll(p, released.HubNamespaced, onOpenShift+" .Values.watchNamespace"),
 		c.addOptional(p),
 	)
 }
 
 // addAll adds the templates of all objects of a file, with a condition.
-func (c *chart) addAll(p provider, manifests []byte, condition string) error {
+func (c *Chart) addAll(p Provider, manifests []byte, condition string) error {
 	objects, err := objectsOf(manifests)
 	if err != nil {
 		return err
@@ -141,9 +164,9 @@ func contains(objects []unstructured.Unstructured, o unstructured.Unstructured) 
 
 // addObject adds the template of an object. The object is installed if its provider is enabled and the
 // condition, if any, is true.
-func (c *chart) addObject(p provider, o unstructured.Unstructured, condition string) error {
+func (c *Chart) addObject(p Provider, o unstructured.Unstructured, condition string) error {
 	o = *o.DeepCopy() // contains compares the original with other objects
-	conditions := ".Values." + p.values + ".enabled"
+	conditions := ".Values." + p.Values + ".enabled"
 	if condition != "" {
 		conditions = "and " + conditions + " " + condition
 	}
@@ -157,7 +180,7 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	case strings.HasPrefix(kind, "ValidatingAdmissionPolicy"):
 		conditions = "and .Values.admissionPolicies.install (" + conditions + ")"
 	case kind == "Deployment":
-		if err := errors.Join(c.addObject(p, budgetOf(p, o), ".Values."+p.values+".podDisruptionBudget"),
+		if err := errors.Join(c.addObject(p, budgetOf(p, o), ".Values."+p.Values+".podDisruptionBudget"),
 			c.parameterize(p, o.Object)); err != nil {
 			return err
 		}
@@ -170,7 +193,7 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 	if err != nil {
 		return err
 	}
-	file := "templates/" + p.folder + "/" + strings.ToLower(o.GetKind()) + ".yaml"
+	file := "templates/" + p.Folder + "/" + strings.ToLower(o.GetKind()) + ".yaml"
 	c.files[file] = fmt.Appendf(c.files[file], "{{- if %s }}\n---\n%s{{- end }}\n", conditions, text)
 	return nil
 }
@@ -179,8 +202,8 @@ func (c *chart) addObject(p provider, o unstructured.Unstructured, condition str
 // empty line is inserted before it.
 var firstLevel = regexp.MustCompile(`(?m)^([^#\n].*\n)([#a-zA-Z])`)
 
-// archive packs the chart as Helm does. Equal content gives equal bytes.
-func (c *chart) archive() ([]byte, error) {
+// Archive packs the chart as Helm does. Equal content gives equal bytes.
+func (c *Chart) Archive() ([]byte, error) {
 	var values bytes.Buffer
 	encoder := yamlv3.NewEncoder(&values)
 	encoder.SetIndent(2)
@@ -193,7 +216,7 @@ func (c *chart) archive() ([]byte, error) {
 	c.files["values.yaml"] = firstLevel.ReplaceAll(values.Bytes(), []byte("$1\n$2"))
 	files := map[string]archive.File{}
 	for file, content := range c.files {
-		files[path.Join(chartName, file)] = archive.File{Content: content, Mode: 0o644}
+		files[path.Join(Name, file)] = archive.File{Content: content, Mode: 0o644}
 	}
 	return archive.Pack(files)
 }

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"bytes"
@@ -57,7 +57,7 @@ func describe(comment string) string {
 }
 
 // writeReadme replaces the mark in the README with the table of the values and their defaults.
-func (c *chart) writeReadme() error {
+func (c *Chart) writeReadme() error {
 	schema := map[string]any{}
 	if err := json.Unmarshal(c.files[chartSchema], &schema); err != nil {
 		return fmt.Errorf("cannot read the schema of the chart: %w", err)
@@ -86,7 +86,7 @@ func (c *chart) writeReadme() error {
 func inTable(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
 // defaultOf returns the default of a value, in JSON.
-func (c *chart) defaultOf(keys []string) (string, error) {
+func (c *Chart) defaultOf(keys []string) (string, error) {
 	at := c.values.Content[0]
 	for _, key := range keys {
 		at = child(at, key)

@@ -1,4 +1,4 @@
-package main
+package chart
 
 import (
 	"fmt"
@@ -40,14 +40,14 @@ var (
 )
 
 // template returns the text of the template of an object.
-func (p provider) template(o unstructured.Unstructured) (string, error) {
+func (p Provider) template(o unstructured.Unstructured) (string, error) {
 	object, err := yaml.Marshal(o.Object)
 	if err != nil {
 		return "", fmt.Errorf("cannot write %s %s: %w", o.GetKind(), o.GetName(), err)
 	}
 	text := strings.ReplaceAll(string(object), "{{", `{{ "{{" }}`)
-	text = strings.ReplaceAll(text, p.namespace, "{{ .Release.Namespace }}")
-	text = watchedItem.ReplaceAllString(text, "$1{{- range .Values."+p.values+".inPlaceUpdates.namespaces }}\n$1- {{ . }}\n$1{{- end }}")
+	text = strings.ReplaceAll(text, p.Namespace, "{{ .Release.Namespace }}")
+	text = watchedItem.ReplaceAllString(text, "$1{{- range .Values."+p.Values+".inPlaceUpdates.namespaces }}\n$1- {{ . }}\n$1{{- end }}")
 	text = strings.ReplaceAll(text, watchedNamespace, "{{ .Values.watchNamespace }}")
 	text = optionalField.ReplaceAllString(text, "$1{{- with $3 }}\n$1$2: {{ toJson . }}\n$1{{- end }}")
 	text = givenField.ReplaceAllString(text, `$1{{- if not (kindIs "invalid" $3) }}`+"\n$1$2: {{ toJson $3 }}\n$1{{- end }}")
