@@ -42,7 +42,13 @@ func managerLogs(ctx context.Context) gather.LogReader {
 		files[namespace+"/"+pod] = manager.LogPath
 		labels := map[string]string{"e2e.example.com/manager": name}
 		template := corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{
-			Containers:                   []corev1.Container{{Name: "manager", Image: "registry.invalid/manager"}},
+			Containers: []corev1.Container{{
+				Name: "manager", Image: "registry.invalid/manager", SecurityContext: &corev1.SecurityContext{
+					AllowPrivilegeEscalation: ptr.To(false), RunAsNonRoot: ptr.To(true),
+					Capabilities:   &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+					SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+				},
+			}},
 			ServiceAccountName:           strings.Split(manager.User, ":")[3],
 			AutomountServiceAccountToken: ptr.To(false),
 		}}
