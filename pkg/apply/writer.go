@@ -58,6 +58,17 @@ func (w *Writer) ApplyOnce(
 	return wrote, err
 }
 
+// Annotate sets annotations of an object as the field manager of the provider, see [kube.Annotate]. key identifies the write
+// in Recent. obj stays as it was read.
+func (w *Writer) Annotate(ctx context.Context, key string, obj client.Object, annotations map[string]*string) error {
+	stored := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of the same type
+	if err := kube.Annotate(ctx, w.Client, stored, annotations, w.Applier.owner); err != nil {
+		return err
+	}
+	w.Recent.RecordStored(key, stored.GetResourceVersion(), obj.GetResourceVersion())
+	return nil
+}
+
 // Key identifies the application of an object in Recent.
 func Key(obj client.Object) string {
 	return reconcile.Key(fmt.Sprintf("%T%s", obj, obj.GetObjectKind().GroupVersionKind().Kind), obj)

@@ -120,10 +120,8 @@ func (h *Hooks) DropAll(ctx context.Context, s *scope.Scope) error {
 // which client wrote the annotation; it may come from a restored backup.
 func (h *Hooks) Drop(ctx context.Context, m *clusterv1.Machine) error {
 	removed := map[string]*string{controlplanev1.EtcdMemberHookAnnotation: nil}
-	after := m.DeepCopy()
-	if err := kube.Annotate(ctx, h.client, after, removed, writer.FieldOwner); err != nil {
+	if err := h.writer.Annotate(ctx, HookKey(m), m, removed); err != nil {
 		return fmt.Errorf("cannot remove the hook: %w", err)
 	}
-	h.writer.Recent.RecordStored(HookKey(m), after.ResourceVersion, m.ResourceVersion)
 	return nil
 }

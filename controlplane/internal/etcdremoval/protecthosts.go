@@ -12,7 +12,6 @@ import (
 	controlplanev1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/removal"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
@@ -81,11 +80,9 @@ func (h *Hooks) annotateProtection(ctx context.Context, infra *unstructured.Unst
 	if protect {
 		annotation[controlplanev1.DeleteProtectionAnnotation] = ptr.To(etcdMember)
 	}
-	after := infra.DeepCopy()
-	if err := kube.Annotate(ctx, h.client, after, annotation, writer.FieldOwner); err != nil {
+	if err := h.writer.Annotate(ctx, protectionKey(infra), infra, annotation); err != nil {
 		return fmt.Errorf("cannot write the protection: %w", err)
 	}
-	h.writer.Recent.RecordStored(protectionKey(infra), after.GetResourceVersion(), infra.GetResourceVersion())
 	return nil
 }
 

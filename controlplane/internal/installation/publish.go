@@ -10,8 +10,6 @@ import (
 	bootstrapv1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/bootstrap/api/v1beta1"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/ownership"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
@@ -35,12 +33,8 @@ func (w *MetadataWriter) Publish(ctx context.Context, s *scope.Scope) (bool, err
 		s.Again.In(left)
 		return true, nil
 	}
-	stored := s.Install.DeepCopy()
-	if err := kube.Annotate(ctx, w.client, stored, changes, writer.FieldOwner); err != nil {
-		return false, err
-	}
-	w.writer.Recent.RecordStored(key, stored.ResourceVersion, s.Install.ResourceVersion)
-	return true, nil
+	err := w.writer.Annotate(ctx, key, s.Install, changes)
+	return err == nil, err
 }
 
 // published returns the annotations that an AgentClusterInstall should have. A nil value stands for an annotation that it

@@ -13,7 +13,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/scope"
-	"github.com/openshift-agent/cluster-api-provider-openshift-agent/controlplane/internal/writer"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
@@ -54,7 +53,7 @@ func (u *Updater) Touch(ctx context.Context, s *scope.Scope) (bool, error) {
 			case left > 0:
 				s.Again.In(left)
 			default:
-				group.Go(func() error { return u.annotate(ctx, infra, touch) })
+				group.Go(func() error { return u.writer.Annotate(ctx, touchKey(infra), infra, touch) })
 			}
 		}
 	}
@@ -76,15 +75,6 @@ func missingAnnotations(s *scope.Scope, m *clusterv1.Machine, infra *unstructure
 
 func touchKey(infra *unstructured.Unstructured) string {
 	return reconcile.Key("touch "+infra.GetKind(), infra)
-}
-
-func (u *Updater) annotate(ctx context.Context, infra *unstructured.Unstructured, annotations map[string]*string) error {
-	version := infra.GetResourceVersion()
-	if err := kube.Annotate(ctx, u.client, infra, annotations, writer.FieldOwner); err != nil {
-		return err
-	}
-	u.writer.Recent.RecordStored(touchKey(infra), infra.GetResourceVersion(), version)
-	return nil
 }
 
 func shortHash(value string) string {
