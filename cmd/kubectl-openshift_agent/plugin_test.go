@@ -171,16 +171,21 @@ func TestClustersOfANamespace(t *testing.T) {
 	w.Expect(w.run(t.Context(), "status", "ha", "-A")).To(Equal(exitError))
 }
 
-func TestWaitEndsWithTheInstallation(t *testing.T) {
-	reads := atomic.Int32{}
-	w := newWorld(t, interceptor.Funcs{
+// countClusterReads counts the reads of Clusters.
+func countClusterReads(reads *atomic.Int32) interceptor.Funcs {
+	return interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 			if _, is := object.(*clusterv1.Cluster); is {
 				reads.Add(1)
 			}
 			return api.Get(ctx, key, object, options...)
 		},
-	})
+	}
+}
+
+func TestWaitEndsWithTheInstallation(t *testing.T) {
+	reads := atomic.Int32{}
+	w := newWorld(t, countClusterReads(&reads))
 	w.report(installing)
 	code := make(chan int)
 	go func() { code <- w.run(t.Context(), "wait", "ha", "--for=installed") }()
@@ -202,14 +207,7 @@ func TestWaitEndsWithAFailure(t *testing.T) {
 
 func TestWaitEndsWithAFailingUpgrade(t *testing.T) {
 	reads := atomic.Int32{}
-	w := newWorld(t, interceptor.Funcs{
-		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if _, is := object.(*clusterv1.Cluster); is {
-				reads.Add(1)
-			}
-			return api.Get(ctx, key, object, options...)
-		},
-	})
+	w := newWorld(t, countClusterReads(&reads))
 	failing := metav1.Condition{
 		Type: controlplanev1.RollingOutCondition, Status: "True", Reason: controlplanev1.UpgradeFailingReason,
 		Message: "upgrading to 4.20.8; failing: etcd is degraded",

@@ -161,10 +161,16 @@ func (w *world) makeClusters(prefix string, templates map[string]string) map[str
 	}
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
-	for _, cluster := range clusters {
-		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
-	}
+	w.awaitAvailable(ctx, clusters)
 	return clusters
+}
+
+// awaitAvailable waits until clusters are available.
+func (w *world) awaitAvailable(ctx context.Context, clusters map[string]*lab.Cluster, explanation ...any) {
+	w.Helper()
+	for _, cluster := range clusters {
+		NewWithT(w).Expect(cluster.WaitAvailable(ctx)).To(Succeed(), explanation...)
+	}
 }
 
 // templates returns the cluster templates of a release, by suffix.
@@ -328,15 +334,11 @@ func (w *world) upgrade(clusters map[string]*lab.Cluster) {
 	w.expectRelease(w.after)
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
-	for _, cluster := range clusters {
-		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
-	}
+	w.awaitAvailable(ctx, clusters)
 	w.awaitReconciled()
 	g.Expect(w.boots(clusters)).To(Equal(boots), "the upgrade boots no host")
 	g.Expect(changes(objects, w.objects(clusters))).To(BeEmpty(), "the new release accepts the objects of the previous one")
-	for _, cluster := range clusters {
-		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed(), "and still is, after all objects were reconciled")
-	}
+	w.awaitAvailable(ctx, clusters, "and still is, after all objects were reconciled")
 }
 
 // expectNothingRefused checks that our managers had the rights for all requests since begin.

@@ -2,11 +2,13 @@ package clusterctl
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	. "github.com/onsi/gomega"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -37,9 +39,7 @@ func (w *world) reinstall(clusters map[string]*lab.Cluster) {
 	w.pause(clusters, false)
 	ctx, cancel := context.WithTimeout(w.Context(), installTimeout)
 	defer cancel()
-	for _, cluster := range clusters {
-		g.Expect(cluster.WaitAvailable(ctx)).To(Succeed())
-	}
+	w.awaitAvailable(ctx, clusters)
 	w.awaitReconciled()
 	g.Expect(w.boots(clusters)).To(Equal(boots), "neither the uninstallation nor the installation boots a host")
 }
@@ -57,10 +57,7 @@ func (w *world) pause(clusters map[string]*lab.Cluster, paused bool) {
 	for _, cluster := range clusters {
 		object := &clusterv1.Cluster{}
 		object.Namespace, object.Name = cluster.Namespace, cluster.Name
-		patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":true}}`))
-		if !paused {
-			patch = client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"paused":false}}`))
-		}
+		patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused))
 		NewWithT(w).Expect(w.lab.Client().Patch(w.Context(), object, patch)).To(Succeed())
 	}
 }

@@ -15,6 +15,17 @@ import (
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/reconcile"
 )
 
+// addJoiningWorker creates a worker that has its bootstrap data and no Node: the cluster expects its host.
+func (h *hub) addJoiningWorker() *clusterv1.Machine {
+	h.t.Helper()
+	worker := &clusterv1.Machine{
+		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
+	}
+	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
+	h.Expect(h.Create(h.t.Context(), worker)).To(Succeed())
+	return worker
+}
+
 func TestServerCAIsPublishedWhileHostsAreExpected(t *testing.T) {
 	h := newInstalledHub(t)
 	annotations := func() map[string]string {
@@ -26,11 +37,7 @@ func TestServerCAIsPublishedWhileHostsAreExpected(t *testing.T) {
 	h.reconcile()
 	h.Expect(annotations()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "no host is expected")
 
-	worker := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
-	}
-	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
-	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+	worker := h.addJoiningWorker()
 	h.workloads.facts.ServerCA = ""
 	h.reconcile()
 	h.Expect(annotations()).NotTo(HaveKey(bootstrapv1.MachineConfigServerCAAnnotation), "the CA is not known yet")
@@ -57,11 +64,7 @@ func TestForeignAgentClusterInstallGetsNoServerCA(t *testing.T) {
 	h.get("c1", install)
 	install.Labels[clusterv1.ClusterNameLabel] = "another"
 	h.Expect(h.Update(t.Context(), install)).To(Succeed())
-	worker := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
-	}
-	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
-	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+	h.addJoiningWorker()
 	h.workloads.facts.ServerCA = "PEM"
 	h.reconcile()
 	h.get("c1", install)
@@ -71,11 +74,7 @@ func TestForeignAgentClusterInstallGetsNoServerCA(t *testing.T) {
 // assisted-service writes to the AgentClusterInstall several times a second when an installation ends.
 func TestPublishingIsOneRequestThatNeedsNoCurrentObject(t *testing.T) {
 	h := newInstalledHub(t)
-	worker := &clusterv1.Machine{
-		ObjectMeta: metav1.ObjectMeta{Namespace: lab, Name: "w"}, Spec: clusterv1.MachineSpec{ClusterName: "cluster1"},
-	}
-	worker.Spec.Bootstrap.DataSecretName = ptr.To("w")
-	h.Expect(h.Create(t.Context(), worker)).To(Succeed())
+	h.addJoiningWorker()
 	h.workloads.facts.ServerCA, h.workloads.facts.OpenShiftVersion = "PEM", "4.19.4"
 	outdated := h.gather()
 	install := h.aci()
