@@ -13,6 +13,7 @@ import (
 
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/cmd/kubectl-openshift_agent/snapshot"
 	aiv1beta1 "github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/assisted/v1beta1"
+	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/kube"
 	"github.com/openshift-agent/cluster-api-provider-openshift-agent/pkg/metal3"
 )
 
@@ -68,7 +69,7 @@ func Trim(s *snapshot.Snapshot) *snapshot.Snapshot {
 }
 
 func trimHost(h *metal3.Host) metal3.Host {
-	t := metal3.Host{ObjectMeta: identity(&h.ObjectMeta)}
+	t := metal3.Host{ObjectMeta: kube.Identity(&h.ObjectMeta)}
 	t.Spec.ConsumerRef, t.Spec.ExternallyProvisioned = h.Spec.ConsumerRef, h.Spec.ExternallyProvisioned
 	t.Status = *h.Status.DeepCopy()
 	t.Status.HardwareDetails, t.Status.History = nil, metal3.History{}
@@ -76,16 +77,11 @@ func trimHost(h *metal3.Host) metal3.Host {
 }
 
 func trimAgent(a *aiv1beta1.Agent) aiv1beta1.Agent {
-	t := aiv1beta1.Agent{ObjectMeta: identity(&a.ObjectMeta)}
+	t := aiv1beta1.Agent{ObjectMeta: kube.Identity(&a.ObjectMeta)}
 	t.Spec.Hostname = a.Spec.Hostname
 	t.Status.Role, t.Status.DebugInfo, t.Status.Progress = a.Status.Role, a.Status.DebugInfo, a.Status.Progress
 	t.Status.Inventory.Hostname = a.Status.Inventory.Hostname
 	return t
-}
-
-// identity returns the metadata of an object that nothing but its name selects. Labels of Agents describe the hardware.
-func identity(m *metav1.ObjectMeta) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Namespace: m.Namespace, Name: m.Name, UID: m.UID, CreationTimestamp: m.CreationTimestamp}
 }
 
 // trimMetadata keeps the annotations of Cluster API, Metal3 and the providers, without those that contain other versions of

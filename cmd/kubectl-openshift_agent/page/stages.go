@@ -91,8 +91,9 @@ func later(a, b time.Time) time.Time {
 func machineSpans(m *snapshot.Machine, r *report.Machine) []span {
 	start, spans := m.CreationTimestamp.Time, []span(nil)
 	if m.Config != nil {
-		spans = spansOf(start, m.Config.Status.Conditions, hostSteps())
-		if len(spans) < len(hostSteps()) || spans[len(spans)-1].to.IsZero() {
+		steps := hostSteps()
+		spans = spansOf(start, m.Config.Status.Conditions, steps)
+		if len(spans) < len(steps) || spans[len(spans)-1].to.IsZero() {
 			return withState(spans, r.State)
 		}
 		start = spans[len(spans)-1].to
